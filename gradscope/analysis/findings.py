@@ -26,17 +26,17 @@ class Severity(IntEnum):
 class Certainty(StrEnum):
     """How sure a finding is."""
 
-    CERTAIN = "certain"  # seen in the events
-    INFERRED = "inferred"  # worked out from what was recorded around it
-    SUSPECTED = "suspected"  # a pattern
+    CERTAIN = "certain"  # observed in the events
+    INFERRED = "inferred"  # inferred from other records
+    SUSPECTED = "suspected"  # matches a pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A row of the trace that a finding rests on."""
+    """A row of the trace on which a finding is based."""
 
     table: str
-    id: int  # of the row; of an event, its `seq`
+    id: int  # of the row; for an event, its `seq`
 
 
 def few_tensors(trace: Trace, ids: Iterable[int]) -> tuple[Evidence, ...]:
@@ -62,4 +62,4 @@ class Finding:
     why: str
     fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
-    id: str = field(default="", compare=False)  # the same while the program around it changes
+    id: str = field(default="", compare=False)  # stays the same if other code changes

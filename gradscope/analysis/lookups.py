@@ -21,7 +21,7 @@ Key = TypeVar("Key")
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Items that have the same key together, by the key, in the order of their first items."""
+    """Group items by key, in the order of their first items."""
     found: dict[Key, list[Item]] = {}
     for each in items:
         found.setdefault(key(each), []).append(each)
@@ -29,7 +29,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def member(kind: type[Kind], value: int) -> Kind | None:
-    """The member with this value; None for one that a newer gradscope added."""
+    """The enum member with this value; None for a value of a newer gradscope."""
     try:
         return kind(value)
     except ValueError:
@@ -37,14 +37,14 @@ def member(kind: type[Kind], value: int) -> Kind | None:
 
 
 def as_written(table: Table[Row], ids: Iterable[int]) -> list[int]:
-    """These ids, each once, in the order of their rows: which number a row has must not matter."""
+    """These ids, each once, in the order of their rows: the order of ids must not matter."""
     several = list(dict.fromkeys(ids))
     places = table.positions(np.array(several, np.int64))
     return [several[each] for each in np.argsort(places, kind="stable").tolist()]
 
 
 def ranks(groups: Ids) -> Ids:
-    """For each element, how many of the same value stand before it."""
+    """For each element, the number of equal elements before it."""
     if len(groups) == 0:
         return groups.astype(np.int64)
     order = np.argsort(groups, kind="stable")
@@ -58,13 +58,13 @@ def ranks(groups: Ids) -> Ids:
 
 
 def counts(values: Ids) -> Ids:
-    """For each element, how many of the same value there are."""
+    """For each element, the number of equal elements."""
     _, inverse, found = np.unique(values, return_inverse=True, return_counts=True)
     return found[inverse].astype(np.int64)
 
 
 def paired(keys: tuple[Ids, Ids], wanted: tuple[Ids, Ids]) -> Ids:
-    """Where each wanted pair stands among the keys, the first of equal ones; -1 where it is not.
+    """The index of each wanted pair among the keys, the first of equal ones; -1 if it is absent.
 
     Ids may be any numbers, so pairs are compared by the ranks of their parts.
     """
@@ -85,7 +85,7 @@ def paired(keys: tuple[Ids, Ids], wanted: tuple[Ids, Ids]) -> Ids:
 class Links:
     """For each node, the nodes on the other side of its edges, in the order of the trace."""
 
-    spans: Mapping[int, tuple[int, int]]  # where a node's targets stand in `targets`
+    spans: Mapping[int, tuple[int, int]]  # range of the targets of each node in `targets`
     targets: Sequence[int]
 
     def of(self, node: int) -> Sequence[int]:
@@ -94,7 +94,7 @@ class Links:
 
 
 def links(sources: Ids, targets: Ids) -> Links:
-    """Index edges by source; edges from or to nowhere are left out."""
+    """Index edges by source; edges without a source or target are left out."""
     inside = (sources != NONE) & (targets != NONE)
     sources, targets = sources[inside], targets[inside]
     order = np.argsort(sources, kind="stable")

@@ -101,7 +101,7 @@ class Report:
 
     @property
     def notes(self) -> tuple[Finding, ...]:
-        """Findings that are worth knowing but are no fault of the program; counted separately."""
+        """Findings that are not faults of the program; counted separately."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.NOTE)
 
 

@@ -1,1 +1,1 @@
-"""What `gradscope` can be told to do, a function each; `gradscope.cli` runs them."""
+"""The commands of `gradscope`, a function each; `gradscope.cli` runs them."""

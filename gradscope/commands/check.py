@@ -1,4 +1,4 @@
-"""`gradscope check`: hold a trace to what must be true of every trace."""
+"""`gradscope check`: check that a trace obeys the rules of every trace."""
 
 import typer
 

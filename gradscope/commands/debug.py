@@ -49,7 +49,7 @@ def debug(
     walk = Walk(load(trace, rank))
     say(walk.trace.notes[: walk.trace.truncated])
     walk.moment = walk.place(at)
-    gc.freeze()  # keeps the garbage collector from going through a million moments each time
+    gc.freeze()  # avoids that the garbage collector traverses a million moments repeatedly
     by_hand = not execute and sys.stdin.isatty()
     if by_hand and not plain and width is None and opening.is_screen(sys.stdin, sys.stdout):
         if opening.installed():

@@ -1,4 +1,4 @@
-"""`gradscope info`: what a trace file holds."""
+"""`gradscope info`: the contents of a trace file."""
 
 from gradscope.commands.options.arguments import Plain, TracePath, Width
 from gradscope.commands.options.output import load, terminal

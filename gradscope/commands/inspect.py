@@ -157,7 +157,7 @@ def inspect(
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Which findings are asked for."""
+    """Which findings are selected."""
 
     rules: list[str]
     ignored: list[str]
@@ -230,7 +230,7 @@ def _write_known(path: Path, report: "Report") -> None:
 
 
 def _what_fails(names: list[str]) -> "list[Severity | Rule]":
-    """What `--fail-on` names; nothing for `never`."""
+    """The findings that `--fail-on` selects; none for `never`."""
     from gradscope.analysis.findings import Severity
     from gradscope.analysis.rules import all_rules
     from gradscope.analysis.rules.registry import require

@@ -1,4 +1,4 @@
-"""`gradscope redact`: a copy of a trace that can be given to others."""
+"""`gradscope redact`: a copy of a trace that can be shared."""
 
 import sys
 from pathlib import Path

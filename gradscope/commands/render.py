@@ -31,9 +31,10 @@ class ThemeName(StrEnum):
 _part_option = partial(typer.Option, rich_help_panel="Part of the graph")
 _look_option = partial(typer.Option, rich_help_panel="Look of the picture")
 LARGE = 20_000_000
-"""Bytes of a picture above which a person is asked."""
+"""Size of a picture in bytes above which the user is asked."""
 BYTES_OF_A_BOX = 500, 1_100
-"""Of an SVG with its edges, as measured on graphs of 10,000 to 100,000 nodes."""
+"""Least and largest size of a box in an SVG with its edges, measured with 10,000 to 100,000 nodes.
+"""
 
 Output = Annotated[
     Path | None,
@@ -161,7 +162,7 @@ def render(
 
 
 def _ask_about_size(trace: "Trace", options: "GraphOptions", target: "Target") -> None:
-    """Ask before a picture is drawn that would be larger than most programs open."""
+    """Ask before drawing a picture that is larger than most programs can open."""
     from gradscope.scene.readable import byte_count
 
     boxes = _most_boxes(trace, options)
@@ -179,7 +180,7 @@ def _ask_about_size(trace: "Trace", options: "GraphOptions", target: "Target") -
 
 
 def _most_boxes(trace: "Trace", options: "GraphOptions") -> int:
-    """How many boxes the picture can have at most, without laying it out."""
+    """The largest number of boxes that the picture can have, without laying it out."""
     from gradscope.analysis.graph.selection import select
     from gradscope.trace.schema import Node, Op
 

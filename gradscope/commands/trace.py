@@ -209,7 +209,7 @@ def trace(
         source=source,
         keeps_arguments=keeps_arguments,
         debugger=live,
-        ends=not gc.isenabled(),  # the process is ours
+        ends=not gc.isenabled(),  # the process is gradscope's own
     )
     outcome = _outcome(options, say)
     if live is not None:
@@ -218,12 +218,12 @@ def trace(
         _stopped(waited, outcome.code)
     _sum_up(outcome, output, quiet=quiet, verbose=verbose)
     if options.ends:
-        gc.enable()  # do not freeze what the script has left
+        gc.enable()  # do not freeze objects of the script
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
 
 
 def _outcome(options: "TraceOptions", say: "Callable[[str], None]") -> "Outcome":
-    """Run the script; where there is too little memory, by becoming its own Python."""
+    """Run the script; with too little memory, replace this process by its own Python."""
     from gradscope.record.process.memory_limit import alone
     from gradscope.record.run_script import run_script
 
@@ -247,7 +247,7 @@ def _live(
     screen: bool,  # noqa: FBT001
     waited: "Waited | None",
 ) -> "tuple[Live | None, str]":
-    """The debugger, if the script may stop; and the level that this needs, which is reported."""
+    """The debugger, if the script may stop; and the level that it needs, which is reported."""
     asks = breaks or inside or pm or where is not None
     if execute and not asks:
         raise UsageError("-x runs where the script stops: add --break, --break-in or --pm")
@@ -265,7 +265,7 @@ def _live(
 def _waited(
     names: list[str] | None, level: str, say: "Callable[[str], None]"
 ) -> "tuple[Waited | None, str]":
-    """What --stop-on waits for; and the level that this needs, which is reported."""
+    """The finding for --stop-on; and the level that it needs, which is reported."""
     if not names:
         return None, level
     from gradscope.commands.options.stop_on import Waited
@@ -285,7 +285,7 @@ def _stopped(waited: "Waited", code: int) -> None:
 
 
 def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> None:
-    """Why the script crashed, below its traceback; what is in the trace, and what to type."""
+    """Print why the script crashed, what is in the trace, and the next command."""
     if outcome.trouble:
         _say(outcome.trouble)
     if outcome.trace is None or quiet:
@@ -305,7 +305,7 @@ def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> 
 
 
 def _columns() -> int:
-    """The width of the terminal; in a file or a pipe, room for a whole finding."""
+    """The width of the terminal; for a file or a pipe, enough for a whole finding."""
     with suppress(OSError, ValueError, AttributeError):
         return os.get_terminal_size(sys.stderr.fileno()).columns
     return WIDTH_OF_A_LOG

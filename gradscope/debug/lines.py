@@ -48,7 +48,7 @@ def converse(
 
 
 def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
-    """Answer one command; errors are shown and change nothing."""
+    """Answer one command; errors are shown and have no effect."""
     name, _, rest = text.partition(" ")
     whole = name == ALL and bool(rest.strip())
     try:

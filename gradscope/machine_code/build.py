@@ -1,4 +1,4 @@
-"""Functions of the small language as LLVM's text. See Note [A compiler of our own] there."""
+"""Translates functions of the small language to LLVM IR. See Note [A compiler of our own] there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RETURNED = {"word": WORD, "half": HALF, "nothing": ir.VoidType()}
 
 
 class MachineModule:
-    """Functions with all they call."""
+    """Functions with all functions that they call."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         self.module = ir.Module("gradscope")
@@ -37,14 +37,14 @@ class MachineModule:
         return str(self.module)
 
     def place(self, address: Address) -> Any:
-        """An address, as a word."""
+        """The value of an address, as a word."""
         made = self._made.get(address.named)
         if made is None:
             made = self._made[address.named] = ir.GlobalVariable(self.module, WORD, address.named)
         return made.ptrtoint(WORD).add(WORD(address.behind))
 
     def function(self, called: Any) -> ir.Function:
-        """A function in the module, or one of C's."""
+        """A function of the module, or a C function."""
         made = self._made.get(called)
         if made is None:
             if isinstance(called, External):
@@ -59,7 +59,7 @@ class MachineModule:
 
 
 class _Body:
-    """Writes the code of one function. All variables live in memory; LLVM finds registers."""
+    """Writes the code of one function. All variables are in memory; LLVM assigns registers."""
 
     def __init__(self, compiled: MachineModule, source: Function, made: ir.Function) -> None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(source))).body[0]

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept between runs: a folder that is ours and can be written to."""
+"""The folder of compiled kernels, which are reused between runs: it is private and writable."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 @cache
 def cache_folder() -> Path | None:
-    """The first folder that will do; None if there is none, and every run compiles anew."""
+    """The first usable folder; None if there is none, and every run compiles again."""
     return next((folder for folder in _candidates() if _usable(folder)), None)
 
 
 def _candidates() -> Iterator[Path]:
-    """NUMBA_CACHE_DIR, the user's cache, and one among the temporary files, in this order."""
+    """NUMBA_CACHE_DIR, the user's cache, and a temporary folder, in this order."""
     if asked := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(asked)
     if users := os.environ.get("XDG_CACHE_HOME"):
@@ -29,20 +29,20 @@ def _candidates() -> Iterator[Path]:
 
 
 def _usable(folder: Path) -> bool:
-    """Whether we can write there, and nobody else can: what is read from it is run."""
+    """Whether only this user can write there, because code that is read from it is executed."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-        return _is_ours(folder.stat()) and folder.lstat().st_uid == _user()  # a link to it, too
+        return _is_ours(folder.stat()) and folder.lstat().st_uid == _user()  # also a link to it
     except OSError:
         return False
 
 
 def own_bytes(path: str | os.PathLike[str]) -> bytes:
-    """What is in a file that nobody else can write. Raises OSError for any other, and for a link.
+    """The contents of a file that only this user can write. Raises OSError otherwise.
 
-    The folder alone does not say whose a file is: it may have been open to others once.
+    A link is refused too. The folder alone is no proof: it may have been open to others once.
     """
     file = os.open(path, os.O_RDONLY | NO_LINK)
     with os.fdopen(file, "rb") as opened:
@@ -53,14 +53,14 @@ def own_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def write_own(path: Path, content: bytes) -> None:
-    """Put this into a file that nobody else can read: all of it or nothing."""
+    """Write a file that others cannot read, completely or not at all."""
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(content)
     Path(file.name).replace(path)
 
 
 NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
-"""How to open a file and never a link, without waiting for the writer of a pipe."""
+"""Flags for opening a file but not a link, without waiting for the writer of a pipe."""
 
 
 def _is_ours(found: os.stat_result) -> bool:

@@ -1,4 +1,4 @@
-"""Compiled functions as CPython's builtins are: callables that work on an array of words."""
+"""Compiled functions as CPython builtins: callables that work on an array of words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradscope.machine_code.language import Compiled, External, Function
 
 FAST, ONE, NONE = 0x80, 0x08, 0x04
-"""How one is called: METH_FASTCALL, METH_O, METH_NOARGS."""
+"""Calling conventions: METH_FASTCALL, METH_O, METH_NOARGS."""
 
 
 class _Method(ctypes.Structure):
@@ -29,13 +29,13 @@ class _Method(ctypes.Structure):
 
 
 class HasWords(Protocol):
-    """What a function works on."""
+    """An object whose words a function works on."""
 
     words: NDArray[np.int64]
 
 
 class Callables:
-    """Functions compiled once in a process, for all who work with them; how each is called."""
+    """Functions that are compiled once per process, with their calling conventions."""
 
     def __init__(self, kinds: Mapping[Function, int], *others: Function) -> None:
         compiled = Compiled([*kinds, *others])
@@ -44,9 +44,9 @@ class Callables:
             function: _Method(function.__name__.encode(), compiled.address(function), flags, None)
             for function, flags in kinds.items()
         }
-        # Callables hold pointers into this, and may outlive everything else when Python ends.
+        # Callables contain pointers to this, and may outlive everything else when Python ends.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
-        # The third argument is the module a function belongs to; CPython only holds on to it.
+        # The third argument is the module of the function; CPython only holds a reference to it.
         made, given = (
             ctypes.py_object,
             (ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object),
@@ -54,7 +54,7 @@ class Callables:
         self._new = ctypes.PYFUNCTYPE(made, *given)(("PyCFunction_NewEx", ctypes.pythonapi))
 
     def external(self, function: Function) -> External:
-        """One of these functions, or of the others, for code that is compiled elsewhere."""
+        """One of the functions, for code that is compiled separately."""
         name = f"gradscope_{function.__name__}"
         address = {name: self._compiled.address(function)}
         return External(SimpleNamespace(**address), name, function.__code__.co_argcount)
@@ -66,7 +66,7 @@ class Callables:
 
 @cache
 def offset(kind: type, name: str) -> int:
-    """How far into an object of this class a slot lies: where something put there is found."""
+    """The offset of a slot in objects of this class, determined with a marker."""
     new: Any = kind.__new__
     made = new(kind)
     marker = object()

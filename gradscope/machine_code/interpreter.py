@@ -1,4 +1,4 @@
-"""CPython's own functions, for compiled code to call: an object is a word, its address."""
+"""Functions of CPython that compiled code calls: an object is a word, its address."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if sys.platform == "linux":
     MONOTONIC = 1
 
     def clock(scratch: int, counter: int) -> int:
-        """What perf_counter_ns() returns."""
+        """The current time, like perf_counter_ns()."""
         clock_gettime(MONOTONIC, scratch)
         return load(scratch) * 1000000000 + load(scratch + 8)
 
 else:
 
     def clock(scratch: int, counter: int) -> int:
-        """What perf_counter_ns() returns; `counter` is that function."""
+        """The current time, like perf_counter_ns(); `counter` is that function."""
         made = call_nothing(counter)
         time = as_int(made)
         drop(made)

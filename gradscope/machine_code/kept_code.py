@@ -1,10 +1,10 @@
-"""Machine code that is kept between runs: what was compiled once, with the same words, is read.
+"""Stores machine code between runs, so that each function is compiled only once.
 
 # Note [What is kept]
-A file's name says all that its code follows from: the functions, the numbers they name, who
-compiled them and for which processor. Addresses are not among it. They are symbols, which are given
-their values where the code is put into memory. Only files that are ours and nobody else's are read
-(cache_folder.py); another, and one that is not whole, is made again.
+The name of a file is a digest of everything that determines its code: the functions, their
+constants, the compiler and the processor. Addresses are not part of it: they are symbols, which get
+their values when the code is loaded. Only files that no other user can write are read
+(cache_folder.py); others, and incomplete ones, are replaced.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from gradscope.machine_code.loaded import Loaded, NotLoadable
 
 SUFFIX, DIGEST = ".machine-code", 32
 MOST_KEPT = 64
-"""So many files stay; the oldest go."""
+"""Largest number of files; the oldest are removed."""
 
 CPU_INFO = Path("/proc/cpuinfo")
 TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")
-"""How the lines begin that say what a processor can do."""
+"""Beginnings of the lines that describe what a processor supports."""
 
 
 def engine(about: str, text: Callable[[], str], symbols: Mapping[str, int], *, opt: int) -> Any:
-    """Who has the code of a module in memory. `text`, of LLVM's, is asked for if none is kept."""
+    """The owner of a module's code in memory. `text` returns its LLVM IR if no file exists."""
     key = f"{about}\n{opt} {_maker()} {_processor()}"
     folder = cache_folder()
     path = None if folder is None else folder / f"{sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
@@ -53,7 +53,7 @@ def engine(about: str, text: Callable[[], str], symbols: Mapping[str, int], *, o
 
 @cache
 def _maker() -> str:
-    """Who compiles: Python, whose objects code looks into, LLVM, and the files beside this."""
+    """The versions that determine code: of Python, LLVM and the files next to this one."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     own = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     return f"{sys.version} {version('llvmlite')} {own}"
@@ -61,12 +61,12 @@ def _maker() -> str:
 
 @cache
 def _processor() -> str:
-    """What the processor can do: code is compiled for it."""
+    """The features of the processor, for which code is compiled."""
     lines = []
     with suppress(OSError), CPU_INFO.open() as file:
         for line in file:
             if not line.strip():
-                break  # the others are alike
+                break  # the others are the same
             if line.startswith(TELLING):
                 lines.append(line)
     if lines:
@@ -86,7 +86,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """All of it or nothing, whoever else does the same; and not too many."""
+    """Write a file completely or not at all, even if others do the same; remove old ones."""
     with suppress(OSError):
         write_own(path, sha256(code).digest() + code)
         kept = sorted(path.parent.glob(f"*{SUFFIX}"), key=lambda each: each.stat().st_mtime)

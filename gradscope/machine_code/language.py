@@ -1,11 +1,11 @@
 """A very small compiler: functions over 64-bit integers, written in Python, to machine code.
 
 # Note [A compiler of our own]
-Numba could compile such functions, too; but importing it takes half a second of the program that is
-recorded and leaves 45,000 objects for its garbage collector to walk through, again and again.
-llvmlite, which Numba stands on, takes a tenth of that. What is left to do is little, since there is
-one type: a function is a list of assignments, `if`, `while` and `return`; expressions are
-arithmetic, comparisons, calls of each other and of C functions.
+Numba could also compile such functions; but importing it takes half a second and leaves 45,000
+objects that the program's garbage collector traverses repeatedly. llvmlite, on which Numba is
+based, takes a tenth of that. The rest is simple, because there is one type: a function is a list of
+assignments, `if`, `while` and `return`; expressions are arithmetic, comparisons, calls of each
+other and of C functions.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Function = Callable[..., int]
 class External:
     """A C function over words. `half`: it returns a C int; `nothing`: it returns nothing.
 
-    `last`: it may throw an exception of C++. What calls it takes as many words, and is left before
-    it begins: it can only be what is returned.
+    `last`: it may throw a C++ exception. Its caller has as many arguments, and jumps to it with a
+    tail call: so it can only be used in `return`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class External:
         self.arguments = arguments
         self.last = last
         self.returns = "half" if half else "nothing" if nothing else "word"
-        function = getattr(library, name, None)  # None on Windows: nothing there is compiled
+        function = getattr(library, name, None)  # None on Windows, where nothing is compiled
         self.address = 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __call__(self, *words: int) -> int:
@@ -53,22 +53,22 @@ def load(address: int) -> int:
 
 
 def store(address: int, value: int) -> int:
-    """Put a word at an address."""
+    """Store a word at an address."""
     raise NotImplementedError("only compiled code can do this")
 
 
 def increase(address: int, by: int) -> int:
-    """Add to the word at an address, whoever else does; what was there before."""
+    """Atomically add to the word at an address. Returns the previous value."""
     raise NotImplementedError("only compiled code can do this")
 
 
 def invoke(address: int, *words: int) -> int:
-    """Call the C function at an address, which takes these words and returns nothing."""
+    """Call the C function at an address with these words; it returns nothing."""
     raise NotImplementedError("only compiled code can do this")
 
 
 class Address(int):
-    """Where something is in this process: a symbol, and how many bytes behind it."""
+    """An address in this process: a symbol, and an offset in bytes."""
 
     symbol: str
     behind: int
@@ -83,12 +83,12 @@ class Address(int):
 
     @property
     def named(self) -> str:
-        """The symbol, among those of all of the process."""
+        """The symbol, unique in the process."""
         return f"gradscope_{self.symbol}"
 
 
 class Compiled:
-    """Functions as machine code, with all they call."""
+    """Functions compiled to machine code, with all functions that they call."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         about, symbols = _described(functions)
@@ -101,12 +101,12 @@ class Compiled:
         return MachineModule(self._functions).text()
 
     def address(self, function: Function) -> int:
-        """Where the code of a function is."""
+        """The address of a function's code."""
         return int(self._engine.get_function_address(function.__name__))
 
 
 def _described(functions: Sequence[Function]) -> tuple[str, dict[str, int]]:
-    """All that the code of functions follows from, and the symbols it has, with their values."""
+    """A description that determines the code of functions, and their symbols with values."""
     parts: list[str] = []
     symbols: dict[str, int] = {}
     known, pending = set(functions), list(functions)

@@ -1,4 +1,4 @@
-"""LLVM: compiles, and loads what nobody else can."""
+"""Compiles with LLVM, and loads code that `loaded.py` does not support."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def compiled(text: str, opt: int) -> bytes:
 
 
 def loaded(code: bytes, symbols: Mapping[str, int]) -> Any:
-    """Who has the code of an object file in memory."""
+    """The owner of an object file's code in memory."""
     for name, address in symbols.items():
         binding.add_symbol(name, address)
     made = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine(0))
@@ -28,7 +28,7 @@ def loaded(code: bytes, symbols: Mapping[str, int]) -> Any:
 
 
 def processor() -> str:
-    """Its name, and what it can do."""
+    """The name and features of the processor."""
     return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
 
 

@@ -1,10 +1,10 @@
-"""Machine code put into memory without LLVM: the sections of an object file, and what they name.
+"""Loads machine code without LLVM: copies the sections of an object file and relocates them.
 
 # Note [Without LLVM]
-LLVM takes 50 MB of the watched program's memory and some of its start, and all that is left to do
-with code that was kept is to copy its sections and to write addresses into them. LLVM was asked for
-code that may lie anywhere (`codemodel="large"`), so each of these is a whole word. A file that has
-anything else in it, or is for another processor, is left to LLVM.
+LLVM takes 50 MB of the watched program's memory and some of its start-up time, but stored code only
+needs its sections copied and addresses written into them. The code was compiled for any location
+(`codemodel="large"`), so each of these is a whole word. A file with other relocations, or for
+another processor, is loaded by LLVM.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ UNDEFINED, ABSOLUTE = 0, 0xFFF1
 
 
 PROCESS: Any = ctypes.pythonapi if sys.platform == "win32" else ctypes.CDLL(None)
-"""The functions of this process, as of its C library; on Windows there are Python's own only."""
+"""The functions of this process, as in its C library; on Windows only those of Python."""
 
 
 class NotLoadable(Exception):  # noqa: N818 -- why LLVM serves
-    """There is something in this file that nobody here knows."""
+    """Something in this file is not supported."""
 
 
 class _Section(NamedTuple):
@@ -45,7 +45,7 @@ class _Section(NamedTuple):
 
 
 class Loaded:
-    """The code of a module in memory, as long as this lives."""
+    """The code of a module in memory, as long as this object exists."""
 
     def __init__(self, file: bytes, symbols: Mapping[str, int]) -> None:
         self._file = file
@@ -65,11 +65,11 @@ class Loaded:
         self._protect(max(size, 1))
 
     def get_function_address(self, name: str) -> int:
-        """Where a function begins."""
+        """The address of a function."""
         return self._named[name]
 
     def _laid_out(self) -> int:
-        """Where each section comes to lie; the size of all."""
+        """The offset of each section, and the total size."""
         end = 0
         for number, section in enumerate(self._sections):
             if section.flags & IN_MEMORY and section.kind in {PROGBITS, NOBITS} and section.size:
@@ -108,7 +108,7 @@ class Loaded:
             raise NotLoadable(f"it names {name}") from None
 
     def _relocate(self) -> None:
-        """Write the addresses of what is named."""
+        """Write the addresses of symbols."""
         for section in self._sections:
             if section.kind != RELA or section.info not in self._places:
                 continue
@@ -122,7 +122,7 @@ class Loaded:
                 struct.pack_into("<Q", self._memory, into + place, word)
 
     def _protect(self, size: int) -> None:
-        """It can be run from here on, and not written to."""
+        """Make the memory executable and read-only."""
         protect = PROCESS.mprotect
         protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         if protect(self._base, size, mmap.PROT_READ | mmap.PROT_EXEC):

@@ -16,28 +16,28 @@ PATIENCE, A_MOMENT = 50, 1e-4
 
 
 class Reader:
-    """Reads what is written from now on. One at a time may read."""
+    """Reads rows written from now on, in one thread at a time."""
 
     def __init__(self, rows: Ints, state: Ints, stamp: int) -> None:
         self._rows = rows
-        self._counted = memoryview(state.data)  # it is quicker to read; first, how many there were
+        self._counted = memoryview(state.data)  # faster to read; the first word counts the rows
         self._stamp = stamp  # the column
         self._next = self._counted[0]
 
     def waiting(self) -> int:
-        """How many rows are there to be read; no more are kept than the ring holds."""
+        """The number of unread rows; at most the capacity of the ring."""
         return int(self._counted[0] - self._next)
 
     def read(self) -> tuple[Ints, int]:
-        """Whole rows in order, and how many were lost.
+        """Complete rows in order, and the number of lost ones.
 
-        Where a thread is long in writing one, the rest comes next time.
+        If a thread has not finished a row, it and later rows are returned the next time.
         """
         last = int(self._counted[0])
         for patience in reversed(range(PATIENCE)):
             first = max(self._next, int(self._counted[0]) - len(self._rows))
             rows = self._between(first, last)
-            kept = max(first, int(self._counted[0]) - len(self._rows))  # others were overwritten
+            kept = max(first, int(self._counted[0]) - len(self._rows))  # overwritten meanwhile
             whole = rows[kept - first :, self._stamp] == np.arange(kept + 1, last + 1)
             if whole.all() or not patience:
                 many = len(whole) if whole.all() else int(np.argmin(whole))
@@ -47,7 +47,7 @@ class Reader:
         raise AssertionError
 
     def again(self, stamps: Ints) -> Ints:
-        """The rows with these stamps as they are by now; another row may stand in its place."""
+        """The current rows with these stamps; a row may have been overwritten by another."""
         return self._rows[(stamps - 1) % len(self._rows)]
 
     def _between(self, first: int, last: int) -> Ints:

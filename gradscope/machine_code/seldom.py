@@ -11,20 +11,20 @@ import numpy as np
 from gradscope.machine_code.language import increase, load, store
 
 MOST = 1 << 11
-"""So many different ones are counted."""
+"""Largest number of different items that are counted."""
 
 FEW = 4
-"""So many times each is looked at in any case."""
+"""Number of times that each item is checked in any case."""
 
-# A table's words: where its entries are; how many there are; how many more fit; what came in vain.
-# An entry: three numbers that say what it is, and how often it came.
+# Words of a table: address of its entries, number of entries, limit, number of items without an
+# entry. An entry: three numbers that identify the item, and its count.
 USED, ROOM, IN_VAIN = 8, 16, 24
 ENTRY = 4 * 8
 PLACES = 2 * MOST - 1
 
 
 def due(table: int, a: int, b: int, c: int) -> int:
-    """Whether what these three numbers say is to be looked at this time."""
+    """Whether the item with these three numbers should be checked this time."""
     mixed = (a * 1000003 ^ b) * 1000003 ^ c
     place = (mixed ^ (mixed >> 17)) & PLACES
     entry = load(table) + ENTRY * place
@@ -46,21 +46,21 @@ def due(table: int, a: int, b: int, c: int) -> int:
 
 
 class Seldom:
-    """Counts, for the function above and in Python."""
+    """Counts items, for `due` above and in Python."""
 
     def __init__(self) -> None:
-        self._entries = np.zeros(4 * (PLACES + 1), np.int64)  # kept: the words hold its address
+        self._entries = np.zeros(4 * (PLACES + 1), np.int64)  # the words contain its address
         self.words = np.array([self._entries.ctypes.data, 0, MOST, 0], np.int64)
         self._times: dict[tuple[object, ...], int] = {}
         self._in_vain = 0
 
     @property
     def in_vain(self) -> int:
-        """How much could not be counted, and was not looked at."""
+        """Number of items that could not be counted and were not checked."""
         return self._in_vain + int(self.words[IN_VAIN // 8])
 
     def due(self, *what: object) -> bool:
-        """Whether to look this time."""
+        """Whether to check this item this time."""
         times = self._times.get(what, 0)
         if not times and len(self._times) >= MOST:
             self._in_vain += 1

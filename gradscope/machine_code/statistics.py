@@ -1,13 +1,12 @@
-"""What elements in memory hold, in machine code: how many of which kind, how large.
+"""Computes statistics of elements in memory, in machine code.
 
 # Note [Written for LLVM]
-The language of language.py has one type, and is no place for loops over numbers of many types. They
-are written here in LLVM's own language, with vectors spelled out: nothing has to be found by
-passes, which would take longer than all the rest. What all kinds of elements have in common is a
-template.
+The language of language.py has one type, and does not suit loops over many dtypes. They are written
+here as LLVM IR with explicit vectors, so that no optimization passes are needed, which would take
+longer than everything else. The common part of all dtypes is a template.
 
-Elements come to eight words, which are added to: how many are NaN, +Inf, -Inf and zero; the least
-and the greatest of the finite ones, their sum, and the sum of their squares.
+The results are eight words, which are updated: the numbers of NaN, +Inf, -Inf and zeros; minimum
+and maximum of the finite elements, their sum, and the sum of their squares.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from gradscope.machine_code.kept_code import engine
 from gradscope.machine_code.language import External
 
 LANES = 8
-"""So many elements are looked at together, where there are as many of a kind that has vectors."""
+"""Number of elements that are processed together, for dtypes with vectors."""
 
 CHUNK = 1 << 12
-"""Of more than so many at once, the counts of one lane would not fit."""
+"""Largest number of elements at once; the counts of a lane hold no more."""
 
 DOWN = "0x1A70000000000000"  # 2.0**-600
 UP = 2.0**600
-"""What is so large that its square is not finite is measured in units of this."""
+"""Unit for values whose squares are not finite."""
 
 _SIGNS = 0x7FFFFFFFFFFFFFFF
 _INFINITY = 0x7FF0000000000000
@@ -47,7 +46,7 @@ _COMPLEX = """%imaginary = getelementptr i8, ptr %at, i64 {half}
 
 
 def _half(of: str) -> str:
-    """The bits of numbers of half precision, as those of single precision."""
+    """The bits of half-precision numbers, converted to single precision."""
 
     def all_of(number: int) -> str:
         kind = of.partition(" x ")[2].rstrip(">") or of
@@ -84,7 +83,7 @@ SIZES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex64": 8, "complex128": 16,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
-"""The kinds of elements, in the order of their numbers, and how many bytes one takes."""
+"""Dtypes in the order of their numbers, and the size of an element in bytes."""
 
 KINDS = list(SIZES)
 _ONE = {
@@ -98,7 +97,7 @@ _ONE = {
     "uint8": _UNSIGNED.format(bits=8),
     "bool": _UNSIGNED.format(bits=8),
 }
-"""How one element becomes a double; a complex one its magnitude."""
+"""Converts one element to a double; a complex one to its magnitude."""
 
 _SHORTS = f"""%shorts = load <{LANES} x i16>, ptr %at, align 1
   %whole = zext <{LANES} x i16> %shorts to <{LANES} x i32>
@@ -109,7 +108,7 @@ _MANY = {
     "float16": _SHORTS + _half(f"<{LANES} x i32>"),
     "bfloat16": f"{_SHORTS}%bits = shl <{LANES} x i32> %whole, {_splat('i32', 16)}",
 }
-"""How several become the bits of as many floats, or doubles."""
+"""Converts several elements to the bits of as many floats or doubles."""
 
 _HYPOT = """
 define internal double @hypot(double %a0, double %b0) alwaysinline {
@@ -319,7 +318,7 @@ _INFINITY_OF_FLOATS = 0x7F800000
 
 
 def _choice(name: str, kinds: list[str], parameters: str) -> str:
-    """A function that is given a kind's number, and calls that of the kind; 1: there is none."""
+    """A function that calls the function of the dtype with this number; 1: there is none."""
     cases = [f"i64 {KINDS.index(kind)}, label %{kind}" for kind in kinds]
     blocks = [
         f"{kind}:\n  %of_{kind} = call i64 @{name}_{kind}({parameters})\n  ret i64 %of_{kind}"
@@ -360,12 +359,12 @@ def _text() -> str:
 
 
 class Elements:
-    """The machine code. `each` and `all` return 0 if they have added to the words.
+    """The machine code. `each` and `all` return 0 if they have updated the words.
 
-    `each`: the kind of the elements, where the first one is, how many (not 0), how many bytes from
-    one to the next, whether to measure by UP, and where the words are. `all`: kind, first, how many
-    (in whole LANES, up to CHUNK), words; it adds nothing if one of them is not finite, or of a kind
-    without vectors. `repeat`: as if all elements that were added were there so many times.
+    `each`: number of the dtype, address of the first element, count (not 0), distance in bytes,
+    whether to measure in units of UP, and address of the words. `all`: dtype, first, count (in
+    whole LANES, up to CHUNK), words; it changes nothing if an element is not finite, or the dtype
+    has no vectors. `repeat`: counts all added elements this many times.
     """
 
     def __init__(self) -> None:
@@ -376,7 +375,7 @@ class Elements:
 
     def _external(self, name: str, arguments: int) -> External:
         address = self._engine.get_function_address(name)
-        name = f"gradscope_{name}_elements"  # among those of all of the process
+        name = f"gradscope_{name}_elements"  # unique in the process
         return External(SimpleNamespace(**{name: address}), name, arguments)
 
 

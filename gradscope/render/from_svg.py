@@ -51,7 +51,7 @@ def _by_typst(svg: bytes, output: str) -> Drawn:
         svg = svg.replace(sign.encode(), known.encode())
     files = {"main.typ": PAGE % f"{width * 0.75:.2f}".encode(), "picture.svg": svg}
     try:
-        compile_: Any = typst.compile  # it takes files in memory, too, which its types do not say
+        compile_: Any = typst.compile  # also accepts files in memory, in spite of its types
         made = compile_(files, format=output, ppi=dots, timestamp=0)
     except typst.TypstError as error:
         raise RenderingError(f"typst cannot draw this picture: {error}") from None

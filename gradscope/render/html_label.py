@@ -21,7 +21,7 @@ LETTER = 0.6021 * 9
 """Largest width of a letter of these fonts at 9 points; Graphviz measures them for a screen,
 where they are up to a thirtieth narrower than in a browser."""
 TITLE_LENGTH = 60
-UNNAMED = "(unnamed)"  # Graphviz takes no empty element
+UNNAMED = "(unnamed)"  # Graphviz rejects empty elements
 
 
 def escaped(text: str, limit: int = 200) -> str:
@@ -77,7 +77,7 @@ def _line(line: BoxLine, theme: Theme) -> str:
 
 
 def _width(line: BoxLine) -> int:
-    """The least width of a line, where it can be known."""
+    """The least width of a line, if it is known."""
     return math.ceil(cell_len(visible(line.text)) * LETTER) if line.tone is Tone.CODE else 0
 
 

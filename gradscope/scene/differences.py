@@ -48,7 +48,7 @@ class DifferencesScene:
 def differences_scene(
     comparison: Comparison, traces: tuple[Trace, Trace], names: tuple[str, str]
 ) -> DifferencesScene:
-    """What to show of a comparison of two traces; `names` are what they are called."""
+    """The result of a comparison of two traces, as shown; `names`: the names of the traces."""
     shown = [
         _difference(section.kind, section.first, names)
         for section in comparison.sections

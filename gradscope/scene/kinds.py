@@ -104,12 +104,12 @@ MEMBERS: dict[NodeKind, str] = {
         BatchNorm CudnnBatchNorm Dropout FusedRmsNorm GroupNorm LayerNorm LogSoftmax
         LogSoftmaxBackwardData NativeBatchNorm NativeDropout NativeGroupNorm NativeLayerNorm Renorm
         RmsNorm SafeSoftmax Softmax SoftmaxBackwardData WeightNormInterface""",
-    NodeKind.CUSTOM: "CompiledFunctionBackward",  # of torch.compile, by a Function of its own
+    NodeKind.CUSTOM: "CompiledFunctionBackward",  # of torch.compile, for its own Function
     NodeKind.LOSS: """
         BinaryCrossEntropy BinaryCrossEntropyWithLogits CrossEntropyLoss CtcLoss HuberLoss KlDiv
         L1Loss MseLoss MultiMarginLoss MultilabelMarginLoss NllLoss NllLoss2D NllLossNd SmoothL1Loss
         SoftMarginLoss""",
-    # What the engine puts in place of a derivative, and random numbers, where gradients end.
+    # Nodes that the engine uses instead of a derivative, and random numbers, where gradients end.
     NodeKind.OTHER: """
         Bernoulli Binomial Cauchy DelayedError Error Exponential Geometric GraphRoot Identity
         LogNormal Normal NotImplemented Poisson Random Replayed StandardGamma UndefinedGradBackward

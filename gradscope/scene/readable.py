@@ -1,4 +1,4 @@
-"""Numbers and shapes as a person reads them. The same number reads the same in every view."""
+"""Formats numbers and shapes for people, in the same way in every view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "K
 
 
 def duration(ns: int) -> str:
-    """As in "1.24 ms"; "?" for a time that never came."""
+    """As in "1.24 ms"; "?" for an unknown time."""
     if ns == NONE:
         return "?"
     for size, unit in TIME_UNITS:
@@ -51,7 +51,7 @@ def ordinal(number: int) -> str:
 
 
 def shape(sizes: tuple[int, ...]) -> str:
-    """As in "[2, 3]"; a scalar is "scalar", and "?" a size that is no number."""
+    """As in "[2, 3]"; a scalar is "scalar", and "?" a size that is not a number."""
     shown = ["?" if size < 0 else str(size) for size in sizes]
     return f"[{', '.join(shown)}]" if sizes else "scalar"
 
@@ -62,7 +62,7 @@ def number(value: float) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """The text, cut in the end with an ellipsis when it is longer."""
+    """The text, cut at the end with an ellipsis if it is longer."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

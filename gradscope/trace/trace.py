@@ -206,7 +206,7 @@ class Trace:
         return [found[place] for place in range(len(places))]
 
     def place_of(self, seq: int) -> int:
-        """Where in `order()` the event with this `seq` is."""
+        """The index in `order()` of the event with this `seq`."""
         place = int(np.searchsorted(self.order().seq, seq))
         if place == self.event_count or self.order().seq[place] != seq:
             raise UnknownNameError(f"there is no event {seq} in this trace")

@@ -95,7 +95,7 @@ class Creation:
     def is_anomaly_check_nan_enabled(self) -> bool:
         return self._checks_nan
 
-    # -- what a node's constructor calls ----------------------------------------------------------
+    # -- calls by a node's constructor ------------------------------------------------------------
 
     @uncompiled
     def _format_stack(self) -> Any:

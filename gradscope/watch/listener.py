@@ -1,4 +1,4 @@
-"""What a watcher of PyTorch reports, and the listener that takes it. See Note [A fault of ours]."""
+"""The reports of a watcher of PyTorch, and their listener. See Note [A fault of ours]."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Ints = NDArray[np.int64]
 
 
 class PythonNodeRecord(list[str]):
-    """What a node keeps of its making, where anomaly mode keeps the lines of its traceback.
+    """The record of a node's creation, stored where anomaly mode stores the traceback.
 
-    PyTorch joins what it finds there when a backward fails, and compilers copy it: it is a list,
-    of no lines.
+    PyTorch joins its items into a text if a backward fails, and compilers copy it: so it is a list,
+    an empty one.
     """
 
     __slots__ = (
@@ -33,20 +33,21 @@ class PythonNodeRecord(list[str]):
     )  # fmt: skip
 
     def __init__(self, recording: object, number: int, context: int, site: int, t: int) -> None:
-        self.recording = recording  # whose number it is
+        self.recording = recording  # the recording that assigned the number
         self.number = number
-        self.context = context  # where its thread was
+        self.context = context  # the context of its thread
         self.site = site
         self.t = t
-        # Known when a walk has met it: how long the longest path from it is (-1: none has yet), and
-        # the tensors whose gradients it takes: how many, the first's number, and the others'.
+        # Known after a traversal: the length of the longest path from the node (-1: not known), and
+        # the tensors whose gradients it receives: their count, the first number, and the other
+        # numbers.
         self.topological = -1
         self.many = self.first = 0
         self.rest: tuple[int, ...] = ()
 
 
 class TracebackWithRecord(list[str]):
-    """A node's traceback, which the program asked for, and what we keep beside it."""
+    """A traceback that the program requested, with our record attached."""
 
     __slots__ = ("record",)
 
@@ -56,7 +57,7 @@ class TracebackWithRecord(list[str]):
 
 
 class NodeRecord(Protocol):
-    """What a node keeps of its making: a `PythonNodeRecord`, or a `NativeNodeRecord`."""
+    """The record of a node's creation: a `PythonNodeRecord` or a `NativeNodeRecord`."""
 
     @property
     def number(self) -> int: ...
@@ -73,60 +74,60 @@ class NodeRecord(Protocol):
 
 
 class FoundSavedValue(NamedTuple):
-    """One value that a node keeps for its backward."""
+    """A value that a node saves for its backward."""
 
     slot: str
-    tensor: Any  # while this is handed over; None: a hook packed it, and what it was is not known
-    output_of: NodeRecord | None  # by the node that has it as an output
+    tensor: Any  # available during the report; None: a hook packed it
+    output_of: NodeRecord | None  # the node that has it as an output
     output_nr: int
 
 
 _OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
-"""Slots that hold what the node's own call returned, and which of it."""
+"""Matches slots with a result of the node's own call, and its index."""
 
 
 def own_result(slot: str) -> int | None:
-    """Which of the results of its own call a node keeps in this slot; None: something else."""
+    """The index of the result that a node saves in this slot; None: it is not a result."""
     found = _OWN_RESULT.fullmatch(slot)
     return None if found is None else int(found[1] or 0)
 
 
 class SavedByNode(NamedTuple):
-    """What a node keeps for its backward."""
+    """The values that a node saves for its backward."""
 
     record: NodeRecord
     saved: Sequence[FoundSavedValue]
-    shape: Callable[[int], tuple[int, ...]]  # of what it takes as one of its inputs
+    shape: Callable[[int], tuple[int, ...]]  # the shape of one of its inputs
 
 
 class FoundNode(NamedTuple):
-    """A node that a backward reaches and that was not known before."""
+    """A node that a backward reached and that was not known before."""
 
     record: PythonNodeRecord
     name: str
     sequence_nr: int
     topological_nr: int
     edges: Sequence[tuple[NodeRecord | None, int]]  # (node, input nr) for each gradient it returns
-    inputs: Sequence[tuple[Any, Any, Any]]  # shape, dtype, device of each gradient it takes
+    inputs: Sequence[tuple[Any, Any, Any]]  # shape, dtype, device of each gradient that it receives
     saved: Sequence[FoundSavedValue]
     leaf: Any  # of an AccumulateGrad
-    made_before: bool  # the watcher came later than the node
+    made_before: bool  # created before the watcher started
 
     def all_saved(self) -> SavedByNode:
-        """What it keeps."""
+        """All its saved values."""
         return SavedByNode(self.record, self.saved, lambda nr: self.inputs[nr][0])
 
 
 class BackwardCall(NamedTuple):
-    """What a call of the engine was asked."""
+    """The arguments of a call of the engine."""
 
-    roots: tuple[tuple[int, int], ...]  # numbers of nodes, and which of their inputs
+    roots: tuple[tuple[int, int], ...]  # numbers of nodes, and the indices of their inputs
     inputs: tuple[tuple[int, int], ...]
     keep_graph: bool
     create_graph: bool
     accumulate_grad: bool
-    above: int = 1  # how long the longest path is from a node above the roots
-    sequence_nr: int = 0  # of such a node, which PyTorch makes if there are several
+    above: int = 1  # length of the longest path from a node above the roots
+    sequence_nr: int = 0  # of the node that PyTorch creates if there are several roots
 
 
 class RunColumns(NamedTuple):
@@ -134,43 +135,43 @@ class RunColumns(NamedTuple):
 
     begin: Ints
     end: Ints
-    sequence: Ints  # what the node said of itself; -1: an AccumulateGrad
-    numbers: Ints  # of the runs, if what they took was looked at; 0: of none
+    sequence: Ints  # the sequence number of the node; -1: an AccumulateGrad
+    numbers: Ints  # of the runs, if their gradients were measured; otherwise 0
 
 
 NO_RUNS = np.zeros((len(RunColumns._fields), 0), np.int64)
 
 
 class BackwardRuns:
-    """A backward of one thread, and later what ran in it and in no other.
+    """A backward of one thread, and its runs, without those of nested backwards.
 
-    `many`: so many runs, about.
+    `many`: approximate number of runs.
     """
 
     __slots__ = ("_read", "columns", "inside", "last", "many", "part", "since", "thread")
 
     def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
         self._read = read
-        self.since = self.last = since  # places of its first row, and behind its last
-        self.inside: tuple[tuple[int, int], ...] = ()  # those of others that began and ended in it
+        self.since = self.last = since  # place of its first row, and the place after its last
+        self.inside: tuple[tuple[int, int], ...] = ()  # the ranges of nested backwards
         self.thread = thread
         self.many = 0
-        self.columns: Ints | None = None  # of several backwards; None: not all was seen
-        self.part = slice(0, 0)  # what is of this one
+        self.columns: Ints | None = None  # shared by several backwards; None: not all were observed
+        self.part = slice(0, 0)  # the part of this backward
 
     def runs(self) -> RunColumns | None:
-        """What ran in it and in no other; None: that was not seen, or not all of it."""
+        """Its runs, without those of nested backwards; None: not all were observed."""
         self._read()
         return None if self.columns is None else RunColumns(*self.columns[:, self.part])
 
     def is_seen(self) -> bool:
-        """Whether that is known."""
+        """Whether all its runs were observed."""
         if self.columns is None:
             self._read()
         return self.columns is not None
 
     def after(self, sequence: int) -> None:
-        """All of it came behind the run of another node, which was over at once."""
+        """Insert the run of another node before all others, with no duration."""
         if self.columns is not None:
             own = self.columns[:, self.part]
             before = np.array([[own[0, 0] - 1], [own[0, 0] - 1], [sequence], [0]])
@@ -179,13 +180,13 @@ class BackwardRuns:
 
 
 def ranges(first: Ints, many: Ints) -> Ints:
-    """So many places from each of these on, one after the other."""
+    """This many consecutive indices from each first one, concatenated."""
     begin = np.repeat(first - (np.cumsum(many) - many), many)
     return begin + np.arange(len(begin))
 
 
 def together(all_ran: Sequence[BackwardRuns]) -> tuple[RunColumns, Ints]:
-    """What ran in all these, of which all was seen, and how much of it in each."""
+    """The runs of these backwards, all of which were observed, and the number of runs of each."""
     parts = [NO_RUNS]
     for _, group in groupby(all_ran, lambda each: id(each.columns)):
         one, *others = group
@@ -200,41 +201,41 @@ def together(all_ran: Sequence[BackwardRuns]) -> tuple[RunColumns, Ints]:
 
 
 class ArgumentReader(Protocol):
-    """Who reads what calls were given besides tensors."""
+    """Reads arguments of calls that are not tensors."""
 
     @property
     def seldom(self) -> Seldom:
-        """When to."""
+        """Decides when to read."""
         ...
 
     def has(self, kind: type) -> bool:
-        """Whether nodes of this class may keep any."""
+        """Whether nodes of this class may store any."""
         ...
 
     def look(self, node: Any, number: int) -> None: ...
 
 
 class Listener(ProgramListener, Protocol):
-    """Receives the reports of a watcher of PyTorch. Numbers are those returned by `made`."""
+    """Receives the reports of a watcher of PyTorch. Numbers of nodes are those of their records."""
 
     @property
     def arguments(self) -> ArgumentReader: ...
 
     @property
     def recording(self) -> object:
-        """What all that it has made name as theirs; nodes may have been made for others."""
+        """The recording that created its records; other nodes may belong to others."""
         ...
 
     def making(self) -> RecordSources:
-        """What native code has to know of threads and lines to do without `made`."""
+        """Data that lets native code record threads and lines without calling `new_record`."""
         ...
 
     def takes_records_of(self, maker: RecordMaker) -> None:
-        """It does without from here on: lines are told to that, which gives out numbers."""
+        """From now on, this maker fills records and assigns numbers; new lines are passed to it."""
         ...
 
     def new_record(self, frame: FrameType | None) -> PythonNodeRecord:
-        """A node is being made on this frame; None: it was, some time ago."""
+        """A node is being created on this frame; None: it was created before."""
         ...
 
     def site(self, frame: FrameType | None) -> int: ...
@@ -244,19 +245,19 @@ class Listener(ProgramListener, Protocol):
 
     def found(self, nodes: list[FoundNode]) -> None: ...
     def found_saved(self, nodes: list[SavedByNode], walk_began: int) -> None:
-        """What nodes have saved that a native walk has met and Python has to say; when it began."""
+        """Saved values found natively that Python has to read; the start of that traversal."""
         ...
 
     def looks_since(self) -> int:
-        """A backward is about to begin: 0 if it is not to be looked at, else what time it is."""
+        """Called before a backward: 0 if it is not recorded, otherwise the current time."""
         ...
 
     def left_out(self, *, creates: bool) -> None:
-        """One is over that was not to be looked at; whether it was to make a graph."""
+        """An unrecorded backward ended; `creates`: whether it created a graph."""
         ...
 
     def backward_begins(self, asked: BackwardCall, frame: FrameType | None, since: int) -> Any:
-        """It begins, and has been looked at since then."""
+        """A backward begins, whose graph was traversed since `since`."""
         ...
 
     def backward_ends(
@@ -266,24 +267,24 @@ class Listener(ProgramListener, Protocol):
     def hook_begins(
         self, kind: str, node: int, index: int, hook: Any, site: int, attended: Any = None
     ) -> Any:
-        """A hook is called: on a node, 0 if it is not known; of a module, or an optimizer."""
+        """A hook is called: on a node (0: not known), a module or an optimizer."""
         ...
 
     def hook_ends(self, token: Any, *, replaced: bool) -> None: ...
 
     def called_back(self, callback: Any) -> None:
-        """What a program wants done when a backward is over."""
+        """A callback that the program queued for the end of a backward is called."""
         ...
 
     def hook_given(self, token: Any, grad: Any, nr: int) -> None:
-        """The gradient that a hook on a tensor is about to be told of."""
+        """The gradient that a hook on a tensor will receive."""
         ...
 
     def hook_looked(self, token: Any, leaf: Any, result: Any, nr: int) -> None:
-        """The leaf whose gradient a hook was told of, after it; or what the hook returned."""
+        """After a hook: the leaf whose gradient it received, or its result."""
         ...
 
     def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...
     def handed_over(self, task: Any, grads: Sequence[Any]) -> None:
-        """The gradients that a backward has returned to who asked for them."""
+        """The gradients that a backward has returned to its caller."""
         ...

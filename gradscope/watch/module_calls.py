@@ -47,10 +47,10 @@ class ModuleCalls:
         self.aside = compiler_aside()
         self._handles: list[Any] = []
         self._paused = False
-        self.writes: WatchedWrites | None = None  # those of a step are told as the step
-        self.unseen_calls = False  # whether those of modules cannot be
-        self.compiled_steps = False  # whether some ran in regions of torch.compile, unseen
-        self._stepping = 0  # how many steps are left out of them
+        self.writes: WatchedWrites | None = None  # those inside a step are part of the step
+        self.unseen_calls = False  # whether modules cannot be observed
+        self.compiled_steps = False  # whether some ran in regions of torch.compile, unobserved
+        self._stepping = 0  # nesting depth of optimizer steps, in which they are left out
 
     def start(self) -> None:
         self.resume()
@@ -81,7 +81,7 @@ class ModuleCalls:
             handle.remove()
 
     def begins(self, module: Any) -> bool:
-        """A module is about to be called; whether `ends` is to be called after it."""
+        """Called before a module is called. Returns whether `ends` is called after it."""
         if HERE.ours or not is_a(module, Module):
             return False
         HERE.ours = True

@@ -39,8 +39,8 @@ MOST_LOOKS = 64
 CAPACITY = 1 << 20
 MONOTONIC = 1
 COLUMNS = HELD, BEGIN, REST_OF_BEGIN, END, REST_OF_END, SEQUENCE, THREAD, RUN = range(8)
-"""Times are seconds, and the rest; the end is 0 while it runs. HELD: Note [What a run holds].
-RUN: the number of a run whose gradients were looked at (watch/values); else of no meaning."""
+"""Times are seconds and the remainder; the end is 0 while it runs. HELD: Note [What a run holds].
+RUN: the number of a run whose gradients were measured (watch/values); otherwise undefined."""
 
 _names = {
     "add": "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
@@ -64,11 +64,11 @@ class _Callback(ctypes.Structure):
 
 
 class NotObservable(UnknownBuildError):  # noqa: N818 -- why there is no observer
-    """This build of PyTorch is not what the observer was written for."""
+    """This build of PyTorch is not as the observer expects."""
 
 
 class Library:
-    """What is called of libtorch_cpu."""
+    """The functions of libtorch_cpu that are called."""
 
     def __init__(self) -> None:
         folder = Path(torch.__file__).parent / "lib"
@@ -97,9 +97,9 @@ class Library:
         given: bool = False,
         results: bool = False,
     ) -> int:
-        """Have these called around each function of a scope; what takes them away again.
+        """Add callbacks around each function of a scope. Returns the handle for removing them.
 
-        They may look at what a function is given, and at its results, only if that is asked for.
+        Arguments and results are available to them only if they are requested.
         """
         callback = _Callback(start, end, 1.0)
         callback.needs_inputs, callback.needs_outputs = given, results
@@ -108,10 +108,10 @@ class Library:
 
 
 class Observer:
-    """Rows of what ran, in the order of time. Read them by place: `place()` before and after.
+    """Rows of runs, in the order of time. Read them by place: `place()` before and after.
 
-    One at a time may be started in a process. `around`: other callbacks, which do all that these
-    do, and are to see what nodes are given.
+    Only one may be started in a process. `around`: other callbacks that do the same and also read
+    the arguments of nodes.
     """
 
     def __init__(self, around: tuple[int, int] | None = None) -> None:
@@ -131,11 +131,11 @@ class Observer:
             self._handle = 0
 
     def place(self) -> int:
-        """How many rows there are so far."""
+        """Number of rows so far."""
         return _counted[0]
 
     def rows(self, since: int, last: int) -> NDArray[np.int64]:
-        """Copies of the rows between two places, as far as they were kept."""
+        """Copies of the rows between two places, if they are still stored."""
         return _rows[since:last].copy()
 
     def thread(self) -> int:
@@ -143,16 +143,16 @@ class Observer:
         return int(self._library.thread_here())
 
     def again(self) -> None:
-        """Nobody needs any row any more."""
+        """Start again at the first row: no row is needed any more."""
         _state[0] = 0
 
 
-# -- the memory that the callbacks work on, and the callbacks -------------------------------------
+# -- the memory and the callbacks -----------------------------------------------------------------
 
-_rows = np.empty((CAPACITY, len(COLUMNS)), np.int64)  # the system gives what is written to
-_state = np.zeros(3, np.int64)  # rows so far; looks so far; where the sequence number is
-_counted = memoryview(_state.data)  # it is quicker to read
-_let_go = np.zeros(2, np.int64)  # a table of virtual functions
+_rows = np.empty((CAPACITY, len(COLUMNS)), np.int64)  # the system allocates only used pages
+_state = np.zeros(3, np.int64)  # number of rows; number of looks; offset of the sequence number
+_counted = memoryview(_state.data)  # faster to read
+_let_go = np.zeros(2, np.int64)  # a function table
 LET_GO = Address(_let_go.ctypes.data, "let_go")
 _looks = np.zeros((MOST_LOOKS, LOOKED_AT), np.int64)
 ROWS, ROW, STATE, LOOKS = (
@@ -167,7 +167,7 @@ thread: Any = None  # at::RecordFunction::currentThreadId
 
 
 def _look(result: int, function: int) -> int:
-    """Copy what is there, to find out where things are."""
+    """Copy the memory of a RecordFunction, to find offsets."""
     store(result, 0)
     count = increase(COUNTED_LOOKS, 1)
     if count < MOST_LOOKS:
@@ -179,7 +179,7 @@ def _look(result: int, function: int) -> int:
 
 
 def run_put_down(function: int, row: int) -> int:
-    """The row of a run that begins."""
+    """Write the row of a run that begins."""
     store(row, LET_GO)
     clock_gettime(MONOTONIC, row + 8)
     store(row + 24, 0)
@@ -190,21 +190,21 @@ def run_put_down(function: int, row: int) -> int:
 
 
 def _begins(result: int, function: int) -> int:
-    """A function begins. Its end is to be given the row, if there is room for one."""
+    """Called when a function begins: write its row if there is room, and pass it to the end."""
     count = increase(STATE, 1)
     store(result, run_put_down(function, ROWS + count * ROW) if count < CAPACITY else 0)
     return result
 
 
 def run_ends(function: int, row: int) -> int:  # noqa: ARG001 -- what it is called with
-    """It ended, whether by itself or by an exception."""
+    """Called when it ended, normally or with an exception."""
     if row != 0 and load(row + 48) == thread() and load(row + 24) == 0:
         clock_gettime(MONOTONIC, row + 24)
     return row
 
 
 def let_go(row: int) -> int:
-    """PyTorch lets go of what a run or a call held."""
+    """Called when PyTorch releases the object of a run or a call."""
     return row
 
 
@@ -214,25 +214,25 @@ def _nothing(function: int, given: int) -> int:  # noqa: ARG001 -- what it is ca
 
 @cache
 def _ready() -> tuple[Library, int, int]:
-    """The library, and the addresses of the callbacks, calibrated."""
+    """The library and the addresses of the callbacks, after calibration."""
     global thread  # noqa: PLW0603 -- compiled code names it
     library = Library()
     thread = library.thread
     code = Compiled([_look, _begins, run_ends, let_go, _nothing])
     _kept.append(code)
     _let_go[:] = code.address(let_go)
-    with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+    with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
         _state[2] = 8 * apart.submit(_sequence_word, library, code).result()
     return library, code.address(_begins), code.address(run_ends)
 
 
 def ready() -> Library:
-    """What is called of libtorch_cpu, calibrated."""
+    """The functions of libtorch_cpu, after calibration."""
     return _ready()[0]
 
 
 def sequence_offset() -> int:
-    """How far into a RecordFunction its sequence number lies."""
+    """The offset of the sequence number in a RecordFunction."""
     _ready()
     return int(_state[2])
 
@@ -240,7 +240,7 @@ def sequence_offset() -> int:
 def looks_at(
     scope: int, program: Callable[[], None], *, given: bool = False, results: bool = False
 ) -> list[list[int]]:
-    """The words of each RecordFunction of this scope that a program makes, on a thread apart."""
+    """The words of each RecordFunction of this scope in a program run on a separate thread."""
     library, code = _ready()[0], _kept[-1]
 
     def look() -> list[list[int]]:
@@ -259,17 +259,17 @@ def looks_at(
         return apart.submit(look).result()
 
 
-_kept: list[Compiled] = []  # callbacks may be called as long as the process lives
+_kept: list[Compiled] = []  # callbacks may be called until the process ends
 
 
 # Note [No backward of ours]
-# The first backward of a process starts the engine's threads, one for each device that is there
-# then. A program may add a device after `import torch`, so we never start the engine before it
-# does. Known nodes are called by hand instead: that tells the same callbacks in the same way.
+# The first backward of a process starts the engine's threads, one for each existing device. A
+# program may add a device after `import torch`, so we never start the engine before it does.
+# Instead, known nodes are called directly: that calls the same callbacks.
 
 
 def _sequence_word(library: Library, code: Compiled) -> int:
-    """Which word of a RecordFunction is the sequence number, in the runs of known nodes."""
+    """The index of the word with the sequence number, determined in runs of known nodes."""
     found = set(range(LOOKED_AT))
     for _ in range(3):
         with torch.enable_grad():

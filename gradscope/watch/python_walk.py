@@ -30,7 +30,7 @@ LEAF = 2**64 - 1
 
 _RAW, ACCUMULATE = "_raw_saved_", "torch::autograd::AccumulateGrad"
 _CUSTOM = "saved_tensors"
-"""What a Function of the program's keeps, as its author calls it."""
+"""The name under which a custom Function stores its saved values."""
 NOTHING: list[FoundSavedValue] = []
 
 DEEPEST = 10_000
@@ -41,22 +41,22 @@ class TooDeep(Exception):  # noqa: N818 -- Note [Deep graphs]
 
 
 class NotDifferentiable(Exception):  # noqa: N818 -- PyTorch is about to say so itself
-    """A backward was asked to start from a tensor without history."""
+    """A backward was requested from a tensor without a graph."""
 
 
 class WalkLeaf:
-    """A tensor whose gradient is accumulated, and the node that does it."""
+    """A tensor whose gradient is accumulated, and its accumulation node."""
 
     __slots__ = ("node", "ref", "tensor")
 
     def __init__(self, ref: weakref.ref[Any], tensor: int) -> None:
         self.ref = ref
         self.tensor = tensor  # its number
-        self.node = 0  # the number of the node that was met last
+        self.node = 0  # the number of its last known node
 
 
 class GraphWalker:
-    """Finds nodes, and says of those it has found which they are."""
+    """Finds nodes, and identifies those that it has found."""
 
     def __init__(
         self,
@@ -66,24 +66,24 @@ class GraphWalker:
         saved: bool,
     ) -> None:
         self._listener = listener
-        self._recording = listener.recording  # of which nodes are known here
-        self._attend = attend  # called with each node that is found
+        self._recording = listener.recording  # the recording whose nodes are known here
+        self._attend = attend  # called with each new node
         self._saved = saved and SHOWS_SAVED
         self._hides_saved = saved and not SHOWS_SAVED
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
-        """Nodes that nobody has been told of."""
+        """Nodes that were not reported yet."""
         self._slots: WeakKeyDictionary[type, list[tuple[str, str]]] = WeakKeyDictionary()
         self._leaves: dict[int, WalkLeaf] = {}  # by address
-        self._nrs: Iterable[int] = ()  # which inputs of its roots the next walk begins from
-        self._inputs: dict[int, int] = {}  # how many nodes have, by id(), where they do not say it
+        self._nrs: Iterable[int] = ()  # the inputs of roots from which the next traversal begins
+        self._inputs: dict[int, int] = {}  # number of inputs of nodes that do not show it, by id()
 
     def stop(self) -> None:
-        """Nothing is found any more."""
+        """Stop: nothing is found any more."""
 
     @property
     def left_out(self) -> dict[str, int]:
-        """What was not looked at, in words, and how often."""
+        """Descriptions of what was not recorded, with their counts."""
         many = self._arguments.seldom.in_vain
         found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
         if self._hides_saved:
@@ -91,23 +91,23 @@ class GraphWalker:
         return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
-        """The edges that a backward starts from, after all they lead to has been found.
+        """The edges from which a backward starts, after all nodes that they lead to were found.
 
-        And how long the longest path is from a node above them.
+        Also returns the length of the longest path from a node above them.
         """
         try:
             edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
-        except RuntimeError:  # asking for the history of such a view is refused
+        except RuntimeError:  # for such a view, PyTorch refuses to return the node
             raise NotDifferentiable from None
         self._nrs = [nr for _, nr in edges]
         met = self._walk([node for node, _ in edges])
-        if len(met) == 1:  # as nearly always
+        if len(met) == 1:  # in most cases
             return ((met[0][1], edges[0][1]),), 1 + met[0][0]
         above = 1 + max((longest for longest, _ in met), default=-1)
         return tuple((number, nr) for (_, number), (_, nr) in zip(met, edges, strict=True)), above
 
     def walk_to(self, ends: Iterable[Any]) -> tuple[tuple[int, int], ...]:
-        """The edges whose gradients are asked for."""
+        """The edges whose gradients are requested."""
         numbers: list[tuple[int, int]] = []
         for each in ends:
             try:
@@ -123,10 +123,10 @@ class GraphWalker:
         return tuple(numbers)
 
     def made_inside(self, handed: Iterable[Any]) -> None:
-        """Find what a backward has made that had a graph made of itself.
+        """Find the nodes that a backward with create_graph has created.
 
-        In anomaly mode nodes that are made in a run keep the node that ran: it would live as long
-        as the gradient does. `handed`: the gradients it returned; others are those of leaves.
+        In anomaly mode, nodes created during a run refer to the node that ran, which would live as
+        long as the gradient. `handed`: the returned gradients; others are those of leaves.
         """
         leaves = [
             leaf for known in list(self._leaves.values()) if (leaf := known.ref()) is not None
@@ -137,9 +137,9 @@ class GraphWalker:
                 self._walk([node])
 
     def _stand_in(self, leaf: Any) -> int:
-        """The number of what would gather the gradient of a leaf that is nowhere reached.
+        """The number of a placeholder for the accumulation node of a leaf that no graph contains.
 
-        Asking PyTorch for it would make it, and change the numbers of nodes that are made later.
+        Requesting the node from PyTorch would create it, and change the numbers of later nodes.
         """
         record = self._listener.new_record(None)
         record.topological = 0
@@ -151,12 +151,12 @@ class GraphWalker:
         return record.number
 
     def number_of_leaf(self, leaf: Any) -> int:
-        """The number of the node that gathers its gradient, if a walk has met it; else 0."""
+        """The number of a leaf's accumulation node, if a traversal has found it; else 0."""
         known = self._leaves.get(leaf._cdata)
         return 0 if known is None else known.node
 
     def _leaf_of(self, tensor: Any) -> WalkLeaf:
-        """What is known of a leaf. It is forgotten before its address can be another's."""
+        """The data of a leaf. It is removed before its address can belong to another tensor."""
         address, leaves = tensor._cdata, self._leaves
         known = leaves.get(address)
         if known is None:
@@ -165,12 +165,12 @@ class GraphWalker:
         return known
 
     def take_found(self) -> list[FoundNode]:
-        """Nodes that nobody has been told of."""
+        """Remove and return the nodes that were not reported yet."""
         found, self.waiting = self.waiting, []
         return found
 
     def record_of(self, node: Any) -> NodeRecord | None:
-        """What a node keeps of its making, for this recording."""
+        """The record of a node's creation, for this recording."""
         return record_of(node.metadata, self._recording)
 
     def _is_met(self, node: Any) -> bool:
@@ -178,9 +178,9 @@ class GraphWalker:
         return record is not None and record.topological >= 0
 
     def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
-        """Depth first, what a node leads to before itself.
+        """Traverse depth first: all targets of a node before itself.
 
-        Of each root: how long the longest path from it is, and its number.
+        Returns for each root the length of the longest path from it, and its number.
         """
         pending: list[tuple[Any, Any]] = [(node, None) for node in reversed(roots)]
         order, met_here = [], set()
@@ -219,7 +219,7 @@ class GraphWalker:
         return [(record.topological, record.number) for record in met]
 
     def _look(self, node: Any, edges: Any) -> None:
-        """Take down one node, unless that was done meanwhile by another way to it."""
+        """Record one node, unless another path has led to it meanwhile."""
         metadata = node.metadata
         record = record_of(metadata, self._recording)
         before = record is None
@@ -228,7 +228,7 @@ class GraphWalker:
             metadata[KEY] = marked(metadata.get(KEY), record)
         elif record.topological >= 0:
             return
-        if PARENT in metadata:  # it would keep the node alive in whose run this was made
+        if PARENT in metadata:  # it would keep the node alive in whose run this one was created
             del metadata[PARENT]
         targets = [
             (None if following is None else self.record_of(following), nr)
@@ -262,7 +262,7 @@ class GraphWalker:
         )
 
     def _argue(self, node: Any, record: PythonNodeRecord) -> None:
-        """Read what its operation was called with besides tensors, if that is due."""
+        """Read the arguments of a node's call that are not tensors, if they are due."""
         if self._arguments.has(type(node)):
             inputs = self._inputs_of(node)
             shape = inputs[0][0] if inputs else ()
@@ -270,13 +270,13 @@ class GraphWalker:
                 self._arguments.look(node, record.number)
 
     def _inputs_of(self, node: Any) -> list[tuple[tuple[int, ...], Any, Any]]:
-        """Shape, dtype and device of each of its inputs; unknown ones, if it does not say."""
+        """Shape, dtype and device of each input; unknown values if the node does not show them."""
         if SHOWS_INPUTS:
             return [described(each) for each in node._input_metadata]
         return [((NO_NUMBER,), None, None)] * self._inputs.get(id(node), 1)
 
     def _slots_of(self, kind: type) -> list[tuple[str, str]]:
-        """Under which names nodes of a class show what they have saved, and the slots."""
+        """The attributes with saved values of a class of nodes, and their slots."""
         slots = self._slots.get(kind)
         if slots is None:
             names = [name for name in dir(kind) if name.startswith(_RAW)]
@@ -298,7 +298,7 @@ class GraphWalker:
         return kept
 
     def _value(self, slot: str, value: Any) -> FoundSavedValue | None:
-        """Its tensor is looked at only where no hook has packed it: unpacking may compute again."""
+        """A saved value; its tensor is only read if no hook packed it: unpacking may recompute."""
         try:
             if value.unpack_hook is not None:
                 return FoundSavedValue(slot, None, None, 0)
@@ -314,7 +314,7 @@ class GraphWalker:
 
 
 def _counted(edges: Iterable[tuple[Any, int]]) -> dict[int, int]:
-    """How many inputs nodes have, as far as edges lead to them."""
+    """Number of inputs of nodes, as shown by edges to them."""
     many: dict[int, int] = {}
     for node, nr in edges:
         if node is not None:
@@ -323,28 +323,28 @@ def _counted(edges: Iterable[tuple[Any, int]]) -> dict[int, int]:
 
 
 def described(given: Any) -> tuple[tuple[int, ...], Any, Any]:
-    """Shape, dtype and device of what a node takes."""
+    """Shape, dtype and device of a node's input."""
     try:
         shape = in_numbers(given.shape)
-    except RuntimeError:  # nested: not even how many sizes it has is told
+    except RuntimeError:  # nested: even the number of dims is unknown
         shape = (NO_NUMBER,)
     return shape, given.dtype, given.device
 
 
 PLAIN = torch.Tensor, torch.nn.Parameter
-"""Classes without code of a program's own."""
+"""Classes that run no code of a program."""
 
 NO_NUMBER = -1
-"""A size that is none: what a nested tensor holds has as many sizes as parts."""
+"""Stands for a size of a nested tensor that is not a single number."""
 
 
 def in_numbers(sizes: Any) -> tuple[int, ...]:
-    """Sizes, as far as they are numbers."""
+    """The sizes, with a placeholder for those that are not numbers."""
     return tuple(size if type(size) is int else NO_NUMBER for size in sizes)
 
 
 def _edge_of(end: Any) -> tuple[Any, int] | None:
-    """Where the gradient of what is no leaf goes: a tensor's history, or an edge itself."""
+    """The edge of a tensor that is not a leaf, or the edge itself."""
     if type(end) is not torch.Tensor and isinstance(end, GradientEdge):
         return end.node, end.output_nr
     node = end.grad_fn
@@ -352,19 +352,19 @@ def _edge_of(end: Any) -> tuple[Any, int] | None:
 
 
 def _leafs_node(leaf: Any) -> Any:
-    """Where the gradient of a leaf goes. It has to be asked by a view, which takes a number."""
+    """The accumulation node of a leaf, requested through a view, which uses up a number."""
     if not leaf.requires_grad:
         raise NotDifferentiable
     with torch.enable_grad():
         view = (leaf.view_as(leaf) if type(leaf) in PLAIN else _view_of(leaf)).grad_fn
     node = None if view is None else view.next_functions[0][0]
-    if node is None:  # it says that it requires grad, and has nowhere to put it
+    if node is None:  # it claims to require grad, but has no accumulation node
         raise NotDifferentiable
     return node
 
 
 def _view_of(leaf: Any) -> Any:
-    """A view of a tensor of another class, by the class's own code only if there is no other."""
+    """A view of a tensor of a subclass; runs code of the subclass only if necessary."""
     try:
         with torch._C._DisableTorchDispatch():
             return leaf.view_as(leaf)

@@ -28,27 +28,27 @@ class RunObserver(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def attend(self, node: Any, number: int) -> None:
-        """A walk has found this node."""
+        """Called when a traversal has found this node."""
 
     def begins(self) -> None:
-        """A backward begins on this thread."""
+        """Called when a backward begins on this thread."""
 
     def ends(self, *, failed: bool) -> BackwardRuns:
-        """It ended."""
+        """Called when it ended. Returns its runs."""
 
     def so_far(self, *, running: bool) -> list[BackwardRuns]:
-        """What has run so far in this thread's backwards under way, the innermost first.
+        """The runs so far of this thread's running backwards, innermost first.
 
-        `running`: without the last run, which is over, though not what its node does.
+        `running`: leave out the last run, whose node is still active.
         """
 
 
 ENOUGH = 1 << 14
-"""So many rows are read at once, if nobody has asked for them before."""
+"""Number of rows that are read at once, if they were not requested before."""
 
 
 class _Local(threading.local):
-    """One thread: PyTorch's number for it, and its backwards under way."""
+    """State of a thread: its number in PyTorch, and its running backwards."""
 
     def __init__(self, observer: at.Observer) -> None:
         self.thread = observer.thread()
@@ -56,9 +56,9 @@ class _Local(threading.local):
 
 
 class NativeRunObserver:
-    """Runs as the native observer puts them down, for all threads in one table.
+    """Runs recorded by the native observer, for all threads in one table.
 
-    What ran in a backward is read when somebody asks, with all others that have ended since.
+    The runs of a backward are read on request, with those of all backwards that have ended since.
     """
 
     def __init__(self, observer: at.Observer) -> None:
@@ -67,7 +67,7 @@ class NativeRunObserver:
         self._lock = threading.RLock()
         self._under_way = 0  # on all threads
         self._unread: list[BackwardRuns] = []
-        self._reads = self._read  # one object for all stretches
+        self._reads = self._read  # one bound method for all backwards
 
     def start(self) -> None:
         self._observer.start()
@@ -122,7 +122,7 @@ class NativeRunObserver:
         return found
 
     def _read(self) -> None:
-        """Find out what ran in backwards that have ended."""
+        """Determine the runs of backwards that have ended."""
         with self._lock:
             unread, self._unread = self._unread, []
             if not unread:
@@ -136,14 +136,14 @@ class NativeRunObserver:
 
 
 def _divide(rows: Ints, places: Ints, all_ran: list[BackwardRuns]) -> None:
-    """Give each of a thread's backwards what ran in it; all these are rows of that thread."""
+    """Assign the rows of a thread to its backwards."""
     whose = _whose(places, all_ran)
     order = np.argsort(whose, kind="stable")
     order = order[np.searchsorted(whose[order], 0) :]
     columns, whose = rows[order].T, whose[order]
     begin = columns[at.BEGIN] * 1_000_000_000 + columns[at.REST_OF_BEGIN]
     end = columns[at.END] * 1_000_000_000 + columns[at.REST_OF_END]
-    outer = _outermost(whose, begin, end)  # a node called by hand in a hook runs inside another's
+    outer = _outermost(whose, begin, end)  # a node called in a hook runs inside another one
     first = np.searchsorted(whose[outer], np.arange(len(all_ran) + 1))
     missing = np.append(0, np.cumsum(columns[at.END][outer] == 0))[first]
     found = np.stack([begin, end, columns[at.SEQUENCE], columns[at.RUN]])[:, outer]
@@ -154,9 +154,9 @@ def _divide(rows: Ints, places: Ints, all_ran: list[BackwardRuns]) -> None:
 
 
 def _whose(places: Ints, all_ran: list[BackwardRuns]) -> Ints:
-    """Which of these backwards, that are sorted then, each of the places is in; -1: in none."""
+    """The index of the backward that each place belongs to, after sorting them; -1: none."""
     bounds = np.array([(each.since, each.last) for each in all_ran], np.int64)
-    # Those inside others after them, though no run came before or behind: they ended earlier.
+    # Nested backwards come after outer ones, even with equal bounds: they ended earlier.
     order = np.lexsort((-np.arange(len(bounds)), -bounds[:, 1], bounds[:, 0]))
     all_ran[:] = [all_ran[place] for place in order.tolist()]
     whose = np.full(len(places), -1)
@@ -173,7 +173,7 @@ def _whose(places: Ints, all_ran: list[BackwardRuns]) -> Ints:
 
 
 def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
-    """The places of runs, in their order, that are inside no other of the same backward."""
+    """The indices of runs, in order, that are not nested in another run of the same backward."""
     if not len(begin):
         return np.zeros(0, np.int64)
     since = int(begin.min())
@@ -185,7 +185,7 @@ def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
 
 
 class HookedRunObserver:
-    """Runs as hooks before and after each node see them: this needs PyTorch's own methods only."""
+    """Observes runs with hooks before and after each node, using PyTorch's public API only."""
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -241,7 +241,7 @@ class HookedRunObserver:
 
 
 def _of_columns(columns: Ints) -> BackwardRuns:
-    """One of which all has been read."""
+    """The runs in these columns, which need not be read."""
     ran = BackwardRuns(_nothing)
     ran.columns, ran.many = columns, columns.shape[1]
     ran.part = slice(0, ran.many)
@@ -249,7 +249,7 @@ def _of_columns(columns: Ints) -> BackwardRuns:
 
 
 def _nothing() -> None:
-    """It has been read."""
+    """Does nothing: all runs were read."""
 
 
 def run_observer(
@@ -257,7 +257,7 @@ def run_observer(
 ) -> tuple[RunObserver, str]:
     """The observer of runs, and why it is not the native one; "": it is.
 
-    `why_not`: why it cannot be. `around`: other callbacks for it.
+    `why_not`: why it cannot be native. `around`: other callbacks for it.
     """
     if why_not:
         return HookedRunObserver(), why_not
@@ -270,9 +270,9 @@ def run_observer(
 def calls(
     around: tuple[int, int] | None = None, *, whole: bool = False
 ) -> tuple[CallObserver | None, str]:
-    """The observer of calls, or why there is none; `around`: other callbacks for them.
+    """The observer of calls, or why there is none; `around`: other callbacks for it.
 
-    `whole`: all calls, including those that create no node.
+    `whole`: record all calls, including those that create no node.
     """
     try:
         from gradscope.watch.called.observer import CallObserver  # noqa: PLC0415 -- it compiles

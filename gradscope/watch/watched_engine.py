@@ -55,18 +55,18 @@ HINT = (
 
 
 class Begun:
-    """A backward that has begun."""
+    """State of a running backward."""
 
     __slots__ = ("creates", "left_out", "task")
 
     def __init__(self) -> None:
-        self.task: Any = None  # what the listener calls it; None: it is not told
-        self.creates = False  # whether it makes a graph
-        self.left_out = False  # whether the listener only hears that there was one
+        self.task: Any = None  # the listener's task; None: it is not recorded
+        self.creates = False  # whether it creates a graph
+        self.left_out = False  # whether only its existence is reported
 
 
 class WatchedEngine:
-    """What `Variable._execution_engine` is while we watch."""
+    """Replaces `Variable._execution_engine` while we watch."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class WatchedEngine:
         self._graph = graph
         self._runs = runs
         self._faults = faults
-        self._creation = creation  # knows whether the program has asked for anomaly mode
-        self._values = values  # whether the gradients are wanted that it takes and hands over
+        self._creation = creation  # knows whether the program uses anomaly mode
+        self._values = values  # whether its initial and returned gradients are reported
         self.left_out: dict[str, int] = {}
-        self.looks = True  # at the backwards that come
+        self.looks = True  # whether backwards are recorded from now on
         self.own: Any = Variable._execution_engine
         self._caller = engine_caller(self)
 
@@ -107,7 +107,7 @@ class WatchedEngine:
         return getattr(self.own, name)
 
     def queue_callback(self, callback: Any) -> None:
-        """Have this called when the backward under way is over; it is told then."""
+        """Queue a callback for the end of the running backward; its call is reported."""
         self.own.queue_callback(partial(self._called_back, callback))
 
     @passed_over
@@ -121,29 +121,29 @@ class WatchedEngine:
 
     @passed_over
     def run_backward(self, tensors: Sequence[Any], *given: Any, **more: Any) -> Any:
-        """Run it, for who calls the engine as PyTorch does not; see in_place/engine_caller.py."""
+        """Run a backward for a caller other than PyTorch's function (in_place/engine_caller.py)."""
         frame = sys._getframe(1)
         begun = self._begins(tensors, given, more, frame)
-        # A line that is not PyTorch's may be shown the warning.
+        # Another line than PyTorch's might be shown the warning.
         named = frame.f_globals.get("__name__") == CALLS_THE_ENGINE
         caller = from_the_line_of(frame) if named or self._creation.asked_for else calls
         try:
             handed = caller(self.own.run_backward, tensors, *given, **more)
         except BaseException as error:
-            leave_no_frame(error)  # of the two that are ours: this one,
-            leave_no_frame(error)  # and the one that stands on the program's line
+            leave_no_frame(error)  # two of our frames: this one,
+            leave_no_frame(error)  # and the one with the program's line
             self.ends(begun, error)
             raise
         return self.ends(begun, None, handed)
 
     def begins(self, tensors: Sequence[Any], given: tuple[Any, ...], more: dict[str, Any]) -> Begun:
-        """PyTorch's own function is about to call its engine."""
+        """Called when PyTorch's function is about to call its engine."""
         return self._begins(tensors, given, more, sys._getframe(1))
 
     def _begins(
         self, tensors: Sequence[Any], given: tuple[Any, ...], more: dict[str, Any], frame: FrameType
     ) -> Begun:
-        """A backward begins. Whatever goes wrong with the telling, it runs."""
+        """A backward begins. It runs even if reporting it fails."""
         begun = Begun()
         try:
             since = self._listener.looks_since() if self.looks else 0
@@ -159,7 +159,7 @@ class WatchedEngine:
         return begun
 
     def ends(self, begun: Begun | None, error: BaseException | None, handed: Any = None) -> Any:
-        """It ended, by this exception or with these gradients. None: it never began."""
+        """It ended with this exception or these gradients. `begun` is None: it never began."""
         if begun is None:
             return handed
         task, guarded = begun.task, self._faults.guarded
@@ -200,7 +200,7 @@ class WatchedEngine:
         grads, keep, create, inputs, gathers = given
         with unseen():
             refused = not all(getattr(each, "requires_grad", True) for each in inputs or ())
-            if refused or len(tensors) == 0:  # PyTorch is about to refuse it; it has nothing to do
+            if refused or len(tensors) == 0:  # PyTorch will refuse it or do nothing
                 return None
             try:
                 roots, above = self._graph.walk_from(tensors)
@@ -226,12 +226,12 @@ class WatchedEngine:
 
 
 SAID_AFTERWARDS = "The differentiated Tensor at index"
-"""How PyTorch begins to say, of a backward that is over, that nothing was found for an input."""
+"""Beginning of PyTorch's error that an input has no gradient, after a finished backward."""
 
 
 Asked = tuple[Any, Any, Any, Any, Any]
-"""What PyTorch's engine is given besides tensors: gradients, whether it keeps the graph and makes
-one, which inputs' gradients it is asked for, and whether it gathers those of leaves."""
+"""Arguments of the engine that are not the tensors: gradients, keep_graph, create_graph, the
+inputs, and whether gradients of leaves are accumulated."""
 
 
 def _asked(
@@ -246,9 +246,10 @@ def _asked(
 
 
 def _hide_the_warning() -> None:
-    """Put our filter in front, if a program has put others there since.
+    """Insert our filter first, if the program has inserted others since.
 
-    Nobody is told that filters have changed: each warning that is shown once would be shown again.
+    The registry of filters is not marked as changed: warnings that were shown once would be shown
+    again.
     """
     filters = warnings.filters
     if _HIDDEN in filters:
@@ -257,13 +258,13 @@ def _hide_the_warning() -> None:
 
 
 def _show_the_warning() -> None:
-    """The program has asked for it; a copy of the filters that it made may still hide it."""
+    """Remove our filter for a program that uses anomaly mode; copies of the filters may keep it."""
     if _HIDDEN in warnings.filters:
         warnings.filters.remove(_HIDDEN)  # type: ignore[attr-defined]
 
 
 def hint(version: str) -> str:
-    """What this version of PyTorch says without anomaly mode."""
+    """The hint in the error message of this version of PyTorch without anomaly mode."""
     major, minor = map(int, version.split(".")[:2])
     return HINT.format("True, check_nan=False" if (major, minor) >= (2, 11) else "True")
 

@@ -66,12 +66,12 @@ class PlanFacts:
     arrays: Mapping[int, Array]
     guards: tuple[str, ...]
     replays: int
-    replay_ns: int  # median; NONE: none was recorded
+    replay_ns: int  # median; NONE: none recorded
     calls_ns: int  # of which in calls on arrays
     eager_ns: int
-    watched: bool  # whether that was while it was recorded
+    watched: bool  # whether the recording was on during it
     before: int  # the same plan before its calls were fused; NONE: there is none
-    saved_ns: tuple[tuple[int, int], ...]  # of each fused kernel: its calls' time before, and its
+    saved_ns: tuple[tuple[int, int], ...]  # of each fused kernel: times before and after fusion
 
 
 @dataclass(frozen=True, slots=True)

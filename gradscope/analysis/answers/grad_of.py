@@ -54,7 +54,7 @@ class GradAct(StrEnum):
     SENT = "sent"
     SUMMED = "summed"
     HOOK = "hook"
-    KEPT = "kept"  # in .grad
+    KEPT = "kept"  # accumulated in .grad
     RETURNED = "returned"  # by autograd.grad
     CLEARED = "cleared"
     WRITTEN = "written"
@@ -84,19 +84,19 @@ class Happening:
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """What is compared to tell whether two iterations are the same."""
+        """The fields that are compared to tell whether two iterations are the same."""
         return self.part, self.site.place, self.name, self.how, self.times, bool(self.bad)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What happened from one step of an optimizer to the next, and in how many iterations."""
+    """The events from one step of an optimizer to the next, and in how many iterations."""
 
     happenings: tuple[Happening, ...]
     times: int = 1
     backwards: tuple[int, ...] = ()  # their numbers
     norms: tuple[float, ...] = ()  # of .grad after each iteration, if known and finite
-    bad: tuple[tuple[int, str], ...] = ()  # backwards that left NaN or Inf, and what
+    bad: tuple[tuple[int, str], ...] = ()  # backwards that left NaN or Inf, and their counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _not_finite(nan: int, inf: int) -> str:
 
 
 class _Told:
-    """Events of a trace that concern one tensor's gradient."""
+    """The events of a trace about one tensor's gradient."""
 
     def __init__(self, trace: Trace, tensor: int) -> None:
         self.trace = trace
@@ -323,7 +323,7 @@ class _Told:
         return {(node, index): input_nr for node, index, input_nr in zip(*columns, strict=True)}
 
     def _places(self, node: int) -> set[int | None]:
-        """The inputs of a node that are this tensor."""
+        """The inputs of nodes that receive this tensor's gradient."""
         inputs = self._rows[node].inputs
         return {place for place, each in enumerate(inputs) if each == self.tensor}
 

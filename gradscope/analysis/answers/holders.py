@@ -41,7 +41,7 @@ class Subject(StrEnum):
     TENSOR = "tensor"
     NODE = "node"
     STEP = "step"
-    NAME = "name"  # of the program's
+    NAME = "name"  # in the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ class Holders:
     """What holds a thing, and what it holds."""
 
     kind: Subject
-    id: int  # of a step, its number; of a name that of the act that told of it
+    id: int  # for a step, its number; for a name, the act that recorded it
     title: str
     site: Site
-    bytes: int  # of a tensor's storage; of a graph, what is still saved there
-    nodes: int  # behind it, or in it
+    bytes: int  # for a tensor, of its storage; for a graph, what it still saves
+    nodes: int  # number of nodes: before it, or in it
     savers: tuple[Saver, ...]
     tops: tuple[Top, ...]
     names: tuple[KeptName, ...]
@@ -102,7 +102,7 @@ class Holders:
     sharing: tuple[int, ...]  # other tensors of its storage
     freed: int  # when its storage ended; NONE if that was not seen
     there: int  # nodes still alive at the end; NONE: not recorded
-    recorded: bool  # whether what nodes save was
+    recorded: bool  # whether saved values were recorded
 
     @property
     def left(self) -> int:
@@ -156,7 +156,7 @@ def _meant(trace: Trace, wanted: str) -> tuple[Subject, int]:
 
 
 class _Told:
-    """Searches what was saved, and which nodes lead to it."""
+    """Searches saved values, and nodes that lead to a tensor."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -262,7 +262,7 @@ class _Told:
         names = table["name"][left].tolist()
         return sum(self._trace.text(name) != ACCUMULATE_GRAD for name in names)
 
-    # What is saved -------------------------------------------------------------------------------
+    # -- saved values -----------------------------------------------------------------------------
 
     def _savers(self, rows: Ids) -> Iterator[Saver]:
         """Saved values by the name and line of their nodes, those still held first."""
@@ -289,7 +289,7 @@ class _Told:
         freed, left = int((ended & ~released).sum()), int((~ended).sum())
         return Saver(key[0], key[1], site, len(rows), bytes, tuple(numbers), freed, left)
 
-    # Who leads to it -----------------------------------------------------------------------------
+    # Nodes that lead to it -----------------------------------------------------------------------
 
     def _made_by(self, row: Tensor) -> list[int]:
         """The node of the call that made a tensor, whose graph the tensor holds."""

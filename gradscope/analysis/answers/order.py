@@ -38,8 +38,8 @@ class Because(StrEnum):
     LEAF = "leaf"  # AccumulateGrad runs as soon as it is ready
     NEWER = "newer"  # a higher sequence number: made later in the forward pass
     DEEPER = "deeper"  # of a backward inside another
-    OLDER = "older"  # a lower one
-    TIE = "tie"  # the order in which the heap gives out equals
+    OLDER = "older"  # a lower sequence number
+    TIE = "tie"  # the order in which a heap returns equal entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Turn:
     called: Site
     order: Order | None
     root: bool
-    needed: int  # gradients; NONE if that was not counted
+    needed: int  # gradients; NONE if they were not counted
     arrivals: tuple[GradientArrival, ...]
     position: int  # 1 for the first node that ran; NONE if it did not run
     of: int  # number of nodes that ran
@@ -78,9 +78,9 @@ class Turn:
     ready: int  # when; NONE when no push was recorded
     begin: int
     end: int
-    queued_ns: int  # without gradscope's own work
-    before: tuple[Other, ...]  # what ran while it was ready
-    passed: tuple[Other, ...]  # also ready when it was taken
+    queued_ns: int  # excluding gradscope's own work
+    before: tuple[Other, ...]  # nodes that ran while it was ready
+    passed: tuple[Other, ...]  # other ready nodes when it was popped
     skipped: bool  # it was not needed for `inputs=`
 
 
@@ -103,7 +103,7 @@ class Turns:
     sequence_nr: int
     site: Site
     backwards: int
-    recorded: bool  # whether it was recorded which nodes ran
+    recorded: bool  # whether runs of nodes were recorded
     first: Turn | None  # in the requested backward, or the first that reached it
     others: tuple[Brief, ...]
 

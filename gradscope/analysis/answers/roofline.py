@@ -40,8 +40,8 @@ STEPS = {"_fused_sgd_": 4, "_fused_adam_": 12, "_fused_adamw_": 12, "_fused_rmsp
 class Peaks:
     """The limits of a machine."""
 
-    flops: float  # in a second
-    bandwidth: float  # bytes in a second
+    flops: float  # per second
+    bandwidth: float  # bytes per second
     processor: str
     threads: int
     host: str
@@ -55,7 +55,7 @@ class Cost:
     site: Site
     count: int
     ns: int
-    typical_ns: int  # as if each took the median time of its kind: some load or compile
+    typical_ns: int  # assuming the median time of its kind: some load or compile
     bytes: int
     flops: int
 
@@ -148,7 +148,7 @@ def _calls(trace: Trace, sizes: _Sizes) -> Iterator[tuple[str, int, int, int, in
     for place in order.tolist():
         begin, end, thread = begins[place], ends[place], threads[place]
         if end == NONE or begin < until.get(thread, 0) or tasks[place] != NONE:
-            continue  # it is inside another, or in a node, whose time has it
+            continue  # its time is part of an outer call or node
         until[thread] = end
         name = names[place].partition(".")[0]
         given, made = inputs[place], outputs[place]

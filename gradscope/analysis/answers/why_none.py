@@ -54,7 +54,7 @@ class LeafGradient:
     backwards: int
     brought: int  # number of backwards that sent a gradient
     knows: bool  # whether it was recorded what they sent
-    asks: bool  # requires_grad, as it was last seen
+    asks: bool  # the last recorded requires_grad
     asked: tuple[StoryLine, ...]  # what set that
     cuts: tuple[StoryLine, ...]  # tensors computed from it that lost their history
     ran: tuple[StoryLine, ...]  # how its module was called
@@ -90,7 +90,7 @@ def _brought(trace: Trace, tensor: int) -> int:
 
 
 def _came(trace: Trace, tensor: int) -> int:
-    """How many backwards ran the node that fills its .grad."""
+    """Number of backwards that ran the node that accumulates into its .grad."""
     nodes, begun = trace.table(Node), trace.table(NodeBegin)
     fills = fill_leaves(trace)
     fills[fills] = [row.inputs == (tensor,) for row in nodes.take(np.flatnonzero(fills))]

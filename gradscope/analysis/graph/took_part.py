@@ -50,7 +50,7 @@ def took_part(trace: Trace, tasks: Collection[int] | None = None) -> NodesInBack
                     found[node].add(numbers[task])
         for node, around in inside.items():
             found[node] |= found[around]
-    else:  # what leads where is all there is to go by
+    else:  # edges are the only information
         onward, _ = adjacency(trace)
         for each in backwards(trace):
             if tasks is None or each.id in tasks:

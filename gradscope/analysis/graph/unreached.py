@@ -33,7 +33,7 @@ class IdleStretch:
     nodes: int
     begin: int
     end: int
-    rows: Ids  # in `IdleGraphs`
+    rows: Ids  # indices in `IdleGraphs`
     passes: int  # number of times the model was run
     together: int  # number of these alive at once; 0: not recorded
     last: bool  # no later node was reached by a backward
@@ -79,7 +79,7 @@ class IdleGraphs:
 
     @cached_property
     def stretches(self) -> tuple[IdleStretch, ...]:
-        """The stretches in which a whole model was run that was also trained."""
+        """The ranges in which a whole model ran that was also trained."""
         modules = self._trained
         found = []
         for first, last in self._between():
@@ -92,7 +92,7 @@ class IdleGraphs:
 
     @cached_property
     def _trained(self) -> dict[int, frozenset[int]]:
-        """The parts of each model with parameters that a backward reached."""
+        """For each model, the modules with parameters that a backward reached."""
         modes = self.trace.once(Modes)
         has = {row.id for row in self.trace.rows(Module) if row.parameters}
         found: dict[int, set[int]] = defaultdict(set)
@@ -119,7 +119,7 @@ class IdleGraphs:
             if int(module[place]) in parts:
                 runs[int(module[place]), int(stack[place])].append(int(rows[place]))
         most = max(runs.values(), key=len)
-        # The first has the nodes that gather gradients, too, which go with the last graph of all.
+        # The first also has the accumulation nodes, which are freed with the last graph.
         counted = most[1:] if self.many[most[0]] > self.many[most[-1]] else most
         born, died = self.t[counted], self.died[counted]
         return IdleStretch(
@@ -189,7 +189,7 @@ def reached(trace: Trace) -> Flags:
 
 
 def _together(born: Ids, died: Ids) -> int:
-    """The largest number alive at once."""
+    """The largest number that existed at once."""
     gone = np.where(died == NONE, LONGEST, died)
     t = np.concatenate([born, gone])
     change = np.concatenate([np.ones(len(born), np.int64), -np.ones(len(gone), np.int64)])

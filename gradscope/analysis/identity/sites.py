@@ -16,7 +16,7 @@ class Site:
 
     place: str = ""  # "train.py:41"; "" if not recorded
     text: str = ""  # of that line
-    file: str = field(default="", compare=False)  # as recorded: from the folder it was run in
+    file: str = field(default="", compare=False)  # as recorded: relative to the working directory
     line: int = field(default=0, compare=False)
 
     def __str__(self) -> str:

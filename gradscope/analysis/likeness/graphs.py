@@ -300,7 +300,7 @@ def moved(both: Both) -> int:
     return len(np.unique(one["site"][mine][elsewhere]))
 
 
-# -- what is kept -------------------------------------------------------------------------------
+# -- saved values -------------------------------------------------------------------------------
 
 
 def saved(both: Both) -> Section:

@@ -234,7 +234,7 @@ def _events(who: Who, absent: Collection[str], saved: Columns) -> Columns:
 
 
 def _of_seen_hooks(rows: Ids, absent: Collection[str]) -> Ids:
-    """Without calls of hooks of an absent kind, as in `hook_begin.POST`."""
+    """Events without calls of hooks of an absent kind, as in `hook_begin.POST`."""
     kinds = list(EVENTS.values())
     unseen = [int(kind) for kind in HookKind if f"{HookBegin.KIND}.{kind.name}" in absent]
     calls = np.isin(rows[2], [kinds.index(HookBegin), kinds.index(HookEnd)])
@@ -242,7 +242,7 @@ def _of_seen_hooks(rows: Ids, absent: Collection[str]) -> Ids:
 
 
 def _is_told(rows: Ids, keeps: Ids) -> Ids:
-    """Without releases by nodes that save nothing that is compared.
+    """Whether a release is compared: not if the node saves nothing that is compared.
 
     CopySlices releases the node it holds, and others release numbers.
     """

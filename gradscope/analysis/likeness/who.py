@@ -134,7 +134,7 @@ class Who:
         asked_for = self._table.positions(np.concatenate([np.zeros(0, np.int64), *asked]))
         return np.concatenate([target[inside][order], asked_for[asked_for != NONE]])
 
-    # -- what ids mean --------------------------------------------------------------------------
+    # -- meanings of ids ------------------------------------------------------------------------
 
     def codes(self, ids: Ids) -> Ids:
         """The codes of nodes: NOWHERE for NONE, STRANGER for those without a number."""

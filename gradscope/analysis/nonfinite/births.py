@@ -1,10 +1,10 @@
 """Where each NaN and Inf originated.
 
-A NaN originates where none of the operands holds one and the result does; an Inf where all
-operands are finite and the result is not. There are six kinds of such places: a forward call, a
-node's backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what
-came from outside (a leaf, or the gradient that was passed to backward). An Inf that a call was
-asked to write is not counted, as in `scores.masked_fill(mask, -inf)`.
+A NaN originates where none of the operands holds one and the result does; an Inf where all operands
+are finite and the result is not. There are six kinds of such places: a forward call, a node's
+backward, an addition in an input buffer, a hook, the accumulation into `.grad`, and what came from
+outside (a leaf, or the gradient that was passed to backward). An Inf that is an argument of a call
+is not counted, as in `scores.masked_fill(mask, -inf)`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WRITES_WHAT_IT_IS_TOLD = frozenset(
 """Operations whose Inf is one of their arguments."""
 
 HOLDS_LOGARITHMS_OF_ZERO = {"_ctc_loss": 1}
-"""Operations one of whose results, given by its index, marks the impossible by −Inf."""
+"""Operations with a result, given by its index, in which −Inf marks impossible cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,21 @@ class Birth:
     neginf: int
     bad: tuple[int, ...]
     from_inf: bool  # a NaN produced from an earlier Inf
-    unchecked: int  # operands whose statistics the trace does not hold
-    cause: int = NONE  # the value it all began with: its own, or that of an earlier birth
+    unchecked: int  # operands without recorded statistics
+    cause: int = NONE  # the value at which it all began: its own, or that of an earlier birth
 
 
 @dataclass(frozen=True, slots=True)
 class Births:
     """Every origin of a NaN or an Inf, in the order of time."""
 
-    checked: bool  # whether the trace holds statistics at all
+    checked: bool  # whether the trace contains statistics
     births: tuple[Birth, ...]
     propagated: int  # places that were non-finite only because an operand was
 
 
 def not_finite(values: Table[Value]) -> NDArray[np.bool_]:
-    """Which tensors held a NaN or an Inf."""
+    """Which tensors contained a NaN or an Inf."""
     wrong: NDArray[np.bool_] = values["nan"] + values["posinf"] + values["neginf"] > 0
     return wrong
 
@@ -106,7 +106,7 @@ def births(trace: Trace) -> Births:
 
 
 def may_be_given(birth: Birth) -> bool:
-    """Whether it is an Inf that the program may have been given, as with a mask of −Inf."""
+    """Whether it is an Inf that may be intended by the program, as in a mask of −Inf."""
     seen_first = birth.place is Place.OP_OUTPUT and birth.unchecked > 0
     return birth.kind == "Inf" and (birth.place is Place.LEAF or seen_first)
 
@@ -143,7 +143,7 @@ class _Alone:
     def explain(self, birth: Birth, *, meant: bool) -> bool:
         """Whether a birth follows from the first of them."""
         looks = (birth.count, birth.nan, birth.posinf, birth.neginf, birth.bad)
-        if birth.op in self._lines and birth.place is Place.LEAF:  # data was brought in
+        if birth.op in self._lines and birth.place is Place.LEAF:  # data entered the program
             self._looks.add(looks)
             self._first.setdefault(birth.kind, (NONE, NONE))
             return False
@@ -157,13 +157,13 @@ class _Alone:
             return self._first.setdefault(birth.kind, line) != line
         outside = birth.place is Place.LEAF and birth.node == NONE
         if outside and birth.tensor in self._written and birth.kind in self._first:
-            return True  # what came in was written into it
+            return True  # values from outside were written into it
         unknown = birth.place is Place.LEAF or birth.unchecked > 0
         return unknown and bool(birth.bad) and looks in self._looks
 
 
 def _told(trace: Trace) -> frozenset[int]:
-    """The calls that write a value they are given."""
+    """The calls that write a value passed as an argument."""
     ops = trace.table(Op)
     names = ops["name"]
     told = [
@@ -180,7 +180,7 @@ def _base_name(trace: Trace, name: int) -> str:
 
 
 def _logarithms(trace: Trace) -> dict[int, int]:
-    """The calls one of whose results holds logarithms of zero, and the index of that result."""
+    """Calls with a result of logarithms of zero, and the index of that result."""
     ops = trace.table(Op)
     found = {}
     for name in distinct(ops["name"]).tolist():
@@ -228,7 +228,7 @@ def _birth(row: Value, place: Place, operands: list[Finiteness | None]) -> Birth
 
 
 def nonfinite_nodes(trace: Trace, tasks: Collection[int] | None = None) -> dict[int, str]:
-    """Nodes at which a NaN or an Inf was seen, as origin or not: "NaN", "Inf" or "NaN, Inf"."""
+    """Nodes at which a NaN or an Inf was observed, as origin or not: "NaN", "Inf" or "NaN, Inf"."""
     values = trace.table(Value)
     chosen = not_finite(values)
     chosen &= values["node"] != NONE

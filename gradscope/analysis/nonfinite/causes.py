@@ -17,7 +17,7 @@ OVERFLOWS = frozenset((
     "DotBackward0", "ExpandBackward0", "LinearBackward0", "MmBackward0", "MvBackward0",
     "MulBackward0", "SumBackward0", "SumBackward1",
 ))  # fmt: skip
-"""Nodes whose gradient is Inf only because it overflowed: in one backward, for one reason."""
+"""Nodes whose gradient is Inf only because of overflow: in one backward, with one cause."""
 
 
 class Causes:
@@ -35,10 +35,10 @@ class Causes:
     def of_birth(
         self, birth: Birth, operands: Iterable[Finiteness | None], *, may_be_given: bool
     ) -> int:
-        """The value with which it began; its own if nothing non-finite was there before.
+        """The value at which it began; its own if nothing before was non-finite.
 
-        An Inf that the program may have been given, such as a mask of −Inf, does not count as the
-        cause of what is produced from it: the first of these is the cause of the rest.
+        An Inf that may be intended, such as a mask of −Inf, does not count as the cause of what is
+        produced from it: the first of these is the cause of the others.
         """
         if may_be_given:
             self._harm_of[birth.value] = NONE

@@ -32,24 +32,24 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Finiteness:
-    """Whether a value held a NaN, and whether it held an Inf."""
+    """Whether a value contained a NaN, and whether it contained an Inf."""
 
     nan: bool
     inf: bool
-    cause: int = field(default=NONE, compare=False)  # the value it all began with
+    cause: int = field(default=NONE, compare=False)  # the value at which it all began
 
 
 FINE = Finiteness(nan=False, inf=False)
 
 WHOLE = ("int", "uint", "bool")
-"""Data types of indices and masks: no edge of a node stands for such an operand."""
+"""Dtypes of indices and masks: such operands have no edge."""
 
 Slot = tuple[int, int, int]  # graph task, node, index
 FRESH = (Accumulation.STOLEN, Accumulation.CLONED)
 
 
 class AliasWrites:
-    """What was written in place to storages, so that all tensors that share them hold it."""
+    """In-place writes to storages, which affect all tensors that share them."""
 
     def __init__(self, trace: Trace) -> None:
         self._storage_of = dict(_pairs(trace, Tensor, "id", "storage"))
@@ -59,11 +59,11 @@ class AliasWrites:
         self._bad: dict[int, Finiteness] = {}  # by storage
 
     def given(self, tensor: int) -> Finiteness | None:
-        """The non-finite content that was written to the storage of a tensor."""
+        """The non-finite values that were written to the storage of a tensor."""
         return self._bad.get(self._storage_of.get(tensor, NONE))
 
     def keep(self, row: Value, state: Finiteness) -> None:
-        """Remember what a call wrote in place; a finite write to all of a storage clears it."""
+        """Record an in-place write of a call; a finite write to all of a storage clears it."""
         storage = self._written_by.get(row.op)
         if storage is None:
             return
@@ -74,7 +74,7 @@ class AliasWrites:
 
 
 class Lineage:
-    """Traverses the values in the order of time and knows, at each, what its operands held."""
+    """Processes values in the order of time, and tracks the values of their operands."""
 
     def __init__(self, trace: Trace) -> None:
         self._inputs_of_op = _inputs_of_op(trace)
@@ -85,19 +85,19 @@ class Lineage:
         self._told = set(trace.table(Decrement)["task"].tolist())
         self._hook_kinds = _by_seq(trace, HookEnd, "hook")
         self._fresh = _fresh_grads(trace)
-        self._tensors: dict[int, Finiteness] = {}  # by tensor id: as last seen
+        self._tensors: dict[int, Finiteness] = {}  # by tensor id: the last recorded state
         self._arriving: dict[Slot, Finiteness] = {}  # at an input of a node, hooks applied
         self._leaving: dict[Slot, Finiteness] = {}  # at an output of a node, hooks applied
         self._taken: dict[tuple[int, int], list[Finiteness]] = defaultdict(list)
         self._grads: dict[int, Finiteness] = {}  # `.grad`, by leaf
-        self._grad_tensors: dict[int, int] = {}  # the tensor that `.grad` is, by leaf
-        self._leaf_of_grad: dict[int, int] = {}  # and the other way round
+        self._grad_tensors: dict[int, int] = {}  # by leaf: the tensor that is its `.grad`
+        self._leaf_of_grad: dict[int, int] = {}  # by `.grad`: its leaf
         self._leaf_of_node = _leaf_of_node(trace)
         self._inner = inner_ops(trace)
         self._writes = AliasWrites(trace)
 
     def operands(self, row: Value, place: Place) -> list[Finiteness | None]:
-        """What this value was computed from; None for an operand without statistics."""
+        """The operands of this value; None for an operand without statistics."""
         slot = (row.task, row.node, row.index)
         match place:
             case Place.OP_OUTPUT if row.op in self._inner:
@@ -125,7 +125,7 @@ class Lineage:
                 return self._before_hook(row, slot)
 
     def keep(self, row: Value, place: Place, cause: int = NONE) -> None:
-        """Remember this value for those computed from it."""
+        """Record this value for those computed from it."""
         state = _finiteness(row, cause)
         slot = (row.task, row.node, row.index)
         match place:
@@ -151,7 +151,7 @@ class Lineage:
                 self._grads[self._leaf_of_grad[row.tensor]] = state
 
     def _tensor(self, id: int) -> Finiteness | None:
-        """What a tensor held when last seen, or received since through an alias of it."""
+        """The last recorded state of a tensor, or a later write through an alias of it."""
         seen = self._tensors.get(id)
         given = self._writes.given(id)
         if seen is None or given is None:
@@ -167,16 +167,16 @@ class Lineage:
         return [self._tensors[tensor]] if tensor in self._tensors else []
 
     def _earlier_grad(self, leaf: int) -> list[Finiteness | None]:
-        """A leaf is what an optimizer computed from its gradient."""
+        """For a leaf updated by an optimizer: its earlier gradient."""
         return [self._grads[leaf]] if leaf in self._grads else []
 
     def _kept(self, slot: Slot) -> list[Finiteness | None]:
         return [self._arriving[slot]] if slot in self._arriving else []
 
     def _arrivals(self, slot: Slot, until: int) -> list[Finiteness | None]:
-        """What the other nodes sent to this input, up to an event."""
+        """The gradients that other nodes sent to this input, up to an event."""
         task, node, nr = slot
-        if task not in self._told:  # not inferred: all that could
+        if task not in self._told:  # not inferred: all that could have sent one
             sent = (self._leaving.get((task, *end)) for end in self._edges.get((node, nr), ()))
             return [each for each in sent if each is not None]
         return [
@@ -238,7 +238,7 @@ def _inputs_of_op(trace: Trace) -> dict[int, tuple[int, ...]]:
 
 
 def are_inputs_inferred(trace: Trace) -> bool:
-    """Whether the inputs of calls are known only as far as nodes show them."""
+    """Whether inputs of calls are only known if nodes show them."""
     return "op.inputs" in trace.meta.get("inferred", ())
 
 

@@ -38,7 +38,7 @@ class PlaceInWords:
     """The place of a birth, as in "in the backward of LogBackward0"."""
 
     words: str
-    function: str  # the function that causes it: "log", "LogBackward0", or ""
+    function: str  # the function at fault: "log", "LogBackward0", or ""
     site: Site
 
 
@@ -100,7 +100,7 @@ class BirthPlaces:
         return [(group[0], len(group)) for group in grouped(births, self.key).values()]
 
     def key(self, birth: Birth) -> tuple[Hashable, ...]:
-        """What births at one place of the program have in common."""
+        """A key that births at one place of the program share."""
         return (
             birth.place,
             birth.kind,
@@ -111,7 +111,7 @@ class BirthPlaces:
         )
 
     def _key_of_tensor(self, birth: Birth) -> Hashable:
-        """A tensor that lives longer than one step is a place of its own."""
+        """A tensor that exists longer than one step is a separate place."""
         tensors = self.trace.table(Tensor)
         if birth.place is Place.GRAD:
             return birth.tensor
@@ -153,7 +153,7 @@ class BirthPlaces:
         return found.title if found else self.trace.once(node_names).title(birth.node)
 
     def origin(self, birth: Birth) -> TensorOrigin | None:
-        """The call that created a tensor which held it from the start, if not in the graph."""
+        """The call that created a tensor with non-finite values, if it is not in the graph."""
         outside = birth.place is Place.LEAF and birth.node == NONE and birth.op == NONE
         return self.trace.once(Origins).of(birth.tensor) if outside else None
 

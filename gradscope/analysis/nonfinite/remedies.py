@@ -7,7 +7,7 @@ import re
 from gradscope.analysis.nonfinite.births import Birth
 from gradscope.trace.schema import Place
 
-Remedy = tuple[str, str]  # why, fix
+Remedy = tuple[str, str]  # reason, fix
 
 BY_PLACE: dict[Place, Remedy] = {
     Place.BUFFER: (

@@ -62,7 +62,8 @@ RISKS = {
         (5, NEVER, "where all targets are ignored"),
     ),
 }
-"""By name: its rank in a forward and in a backward whose loss is finite (0: likeliest); of what."""
+"""By function name: its rank in a forward, and in a backward with a finite loss (0: likeliest); its
+critical inputs."""
 
 EMPTY = ("mean", "std", "std_mean", "var", "nll_loss", "nll_loss_forward", "nll_loss_nd")
 MASKED = frozenset(("masked_fill", "masked_fill_", "where", "add", "log", "baddbmm"))
@@ -99,7 +100,7 @@ class Suspect:
 
 
 def replacing_hooks(trace: Trace) -> dict[str, int]:
-    """Hooks that returned another gradient, by name: the stack of where each is defined."""
+    """Hooks that returned another gradient, by name: the stack of their definitions."""
     begins, ends = trace.table(HookBegin), trace.table(HookEnd)
     replaced = {*ends["node"][ends["replaced"] != 0].tolist()}
     mine = np.flatnonzero(np.isin(begins["node"], list(replaced)))
@@ -116,11 +117,11 @@ class Suspects:
     def of_step(
         self, step: int, *, backward: bool | None, bad: Collection[int], good: Collection[int]
     ) -> list[Suspect]:
-        """`backward`: whether the loss was finite; `bad`, `good`: leaves by their gradients."""
+        """The suspects. `backward`: the loss was finite; `bad`, `good`: leaves by gradient."""
         calls = self._calls
         ops = calls.ops
         own = (ops["phase"] != Phase.OPTIMIZER) | (ops["node"] != NONE)  # closures run in steps
-        own &= (ops["task"] == NONE) | (backward is not False)  # or a hook's
+        own &= (ops["task"] == NONE) | (backward is not False)  # or in a hook
         mine = np.flatnonzero(own & (ops["step"] == step))
         leads = np.ones(len(self._trace.table(Node)), np.bool_)
         if backward and bad:  # a NaN of a forward spreads to later leaves
@@ -148,7 +149,7 @@ class Suspects:
 
     @cached_property
     def _read(self) -> dict[tuple[int, int], int]:
-        """By line and name: a call whose arguments were recorded, as some of each line are."""
+        """By line and name: a call with recorded arguments, as some calls of a line have."""
         nodes, ops = self._trace.table(Node), self._calls.ops
         at = nodes.positions(ops["node"])
         read = np.flatnonzero((at != NONE) & (nodes["arguments"][at] != 0))[::-1]
@@ -184,7 +185,7 @@ class Suspects:
         return Suspect(name, what, calls.site(at), calls.id(at), rank + guarded)
 
     def _brought_in(self, step: int, *, backward: bool | None) -> Iterator[Suspect]:
-        """Calls without a node whose results the graph saves, as far as they were seen."""
+        """Calls without a node whose results are saved by the graph, if recorded."""
         acts = self._trace.once(Acts)
         for act in acts.of(CameInAct):
             name, site = act.facts.by.strip("_"), acts.site(act)
@@ -194,9 +195,9 @@ class Suspects:
                     yield Suspect(name, what, site, NONE, forward + 1)
 
     def _of_source(self, *, backward: bool | None) -> Iterator[Suspect]:
-        """Risky calls in the source, on lines where none was seen because it got no gradient.
+        """Risky calls in the source, on lines without recorded calls because they got no gradient.
 
-        For a backward whose loss was finite: calls in hooks that replaced gradients.
+        For a backward with a finite loss: calls in hooks that replaced gradients.
         """
         calls, hooks = self._calls, replacing_hooks(self._trace)
         seen = {(calls.site(at).place, calls.name(at)) for at in self._risky.tolist()}
@@ -211,7 +212,7 @@ class Suspects:
 
     @cached_property
     def _risky(self) -> Ids:
-        """The first call of each line and name that produces NaN from certain inputs."""
+        """The first call of each line and name that produces NaN for certain inputs."""
         chosen = self._calls.called(*RISKS)
         chosen = chosen[np.asarray(self._calls.ops["node"][chosen] != NONE, np.bool_)]
         keys = np.stack([self._calls.ops[name][chosen] for name in ("stack", "name")])
@@ -259,7 +260,7 @@ class Suspects:
         )
 
     def _is_on_a_way(self, at: int, leads: Bools) -> bool:
-        """Whether its node leads to where NaN arrived; True for a call without a node."""
+        """Whether its node leads to a leaf with NaN; True for a call without a node."""
         nodes, node = self._trace.table(Node), int(self._calls.ops["node"][at])
         return node == NONE or not nodes.has(node) or bool(leads[nodes.index(node)])
 

@@ -1,4 +1,4 @@
-"""Where the zeros came from at which a logarithm or a root is not finite."""
+"""Finds the origin of zeros at which a logarithm or a root is not finite."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ KEEP_ZEROS = SAME_NUMBERS | {"pow", "square", "abs", "sqrt"}
 """Calls that return zero for zero, and for little else."""
 
 MAKE_ZEROS = {"relu", "relu_", "clamp", "clamp_", "clamp_min", "clamp_min_", "relu6", "hardtanh"}
-"""Calls that set values to zero and pass no gradient to those."""
+"""Calls that set values to zero, and pass no gradient to these."""
 
 
 def made_zero_by(trace: Trace, birth: Birth) -> tuple[str, str]:
-    """Name and line of the call that set the argument to zero, if that was seen; else "", ""."""
+    """Name and line of the call that set the argument to zero, if recorded; otherwise "", ""."""
     calls, ops, nodes = trace.once(Calls), trace.table(Op), trace.table(Node)
     op = birth.op if birth.op != NONE or not nodes.has(birth.node) else nodes.row(birth.node).op
     if not ops.has(op):

@@ -1,1 +1,1 @@
-"""What the program is made of and what it did: its modules, and its acts."""
+"""The modules of the program, and its events (acts)."""

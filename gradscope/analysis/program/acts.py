@@ -1,4 +1,4 @@
-"""Events of the program other than operations, in their order."""
+"""Events of the program other than operations, in the order of time."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 UNNAMED = frozenset(("", "lift_fresh"))
-"""What PyTorch calls to take numbers in, whoever asked for it."""
+"""Calls with which PyTorch itself converts data, for any function."""
 
 BRING_IN = UNNAMED | {
     "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack", "Tensor",
     "FloatTensor", "DoubleTensor", "load", "full", "new_tensor", "new_full", "empty", "new_empty",
 }  # fmt: skip
-"""Calls whose result holds what they are given, or what nobody has written."""
+"""Calls whose result contains their input data, or uninitialized memory."""
 
 F_co = TypeVar("F_co", bound=ActFacts, covariant=True)
 F = TypeVar("F", bound=ActFacts)
@@ -44,35 +44,35 @@ G = TypeVar("G", bound=ActFacts)
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[F_co]):
-    """One act: a row of `act` with the columns of its kind. An id is NONE where there is none."""
+    """One act: a row of `act` with the columns of its kind. An id is NONE if there is none."""
 
     id: int
     kind: str
-    t: int  # when, in nanoseconds
-    of: int  # the act that built the optimizer it was done to, or by; or as the kind says
-    tensors: tuple[int, ...]  # leaves it was done to, or as the kind says
-    module: int  # that it was done to
+    t: int  # time in nanoseconds
+    of: int  # the act that created the optimizer concerned, unless the kind says otherwise
+    tensors: tuple[int, ...]  # the leaves concerned, unless the kind says otherwise
+    module: int  # the module concerned
     inside: int  # the module whose forward was running
     facts: F_co
-    stack: int  # its line: `Acts.site`
-    step: int  # of the training; a step begins after the optimizer's `step()` before it
-    task: int  # the backward it was done in
+    stack: int  # the line: see `Acts.site`
+    step: int  # the step of the training, which begins after the previous `optimizer.step()`
+    task: int  # the backward in which it happened
     thread: int
 
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """An optimizer, as it was built and added to."""
+    """An optimizer, with parameter groups that were added later."""
 
     built: Done[OptimizerAct]
     type: str
     tensors: tuple[int, ...]
     steps: tuple[Done[StepAct], ...]
-    cleared: tuple[Done[ZeroGradAct], ...]  # its own zero_grad
+    cleared: tuple[Done[ZeroGradAct], ...]  # calls of its own zero_grad
 
 
 def found_gradients(act: Done[ActFacts]) -> bool:
-    """Whether this is a step of an optimizer, and some tensor of its had a gradient then."""
+    """Whether this is a step of an optimizer in which some tensor had a gradient."""
     facts = act.facts
     return isinstance(facts, StepAct) and facts.none != facts.many
 
@@ -123,7 +123,7 @@ class Acts:
 
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
-        """All that were built, or met."""
+        """All optimizers that were created or first seen in the trace."""
         added = grouped(self.of(ParamGroupAct), lambda act: act.of)
         steps = grouped(self.of(StepAct), lambda act: act.of)
         cleared = grouped(self.of(ZeroGradAct), lambda act: act.of)
@@ -137,31 +137,31 @@ class Acts:
         )  # fmt: skip
 
     def site(self, act: Done[ActFacts]) -> Site:
-        """The innermost line of the program's on which it was done."""
+        """The innermost line of the program at which it happened."""
         return site_of(self.trace, act.stack)
 
     def place(self, act: Done[ActFacts]) -> str:
-        """Its line as in "train.py:41"."""
+        """Its line, as in "train.py:41"."""
         return self.site(act).place
 
     def called(self, act: Done[ActFacts]) -> str:
-        """ ", called at train.py:41,": the line around that, where one was kept."""
+        """ ", called at train.py:41,": the calling line, if it was recorded."""
         sites = self.sites(act)
         return f", called{at(sites[1])}," if len(sites) > 1 else ""
 
     def sites(self, act: Done[ActFacts]) -> tuple[Site, ...]:
-        """The lines from there outwards, as many as were kept; one that is empty, if none was."""
+        """The recorded lines, from the innermost outwards; a single empty one if there are none."""
         return tuple(lines(self.trace, act.stack)) or (Site(),)
 
 
 def brought(by: str) -> str:
-    """Name of a call that brings data in, in words."""
+    """The name of a call that creates a tensor from data, in words."""
     return "data converted to a tensor" if by in UNNAMED else by
 
 
 @dataclass(frozen=True, slots=True)
 class TensorOrigin:
-    """The call that brought a tensor in."""
+    """The call that created a tensor from data."""
 
     act: Done[ActFacts]
     by: str  # "from_numpy"
@@ -174,7 +174,7 @@ class TensorOrigin:
 
 
 class Origins:
-    """Those of a trace, as far as they were seen."""
+    """The origins of tensors in a trace, as far as they were recorded."""
 
     def __init__(self, trace: Trace) -> None:
         self._acts = trace.once(Acts)
@@ -184,7 +184,7 @@ class Origins:
         return {tensor: act for act in self._acts.of(CameInAct) for tensor in act.tensors}
 
     def of(self, tensor: int) -> TensorOrigin | None:
-        """Where this one was made; None: that is not known, or a call that is told of did."""
+        """The origin of a tensor; None: not known, or a recorded call created it."""
         act = self._of.get(tensor)
         if act is None:
             return None
@@ -192,7 +192,7 @@ class Origins:
 
 
 def moved_by(act: Done[ActFacts], optimizer: Optimizer | None, tensor: int) -> tuple[float, float]:
-    """The norms of what a step added to a parameter, and of it before; NaN where not looked at."""
+    """The norms of the update of a parameter by a step, and of the parameter; NaN: not measured."""
     if optimizer is None or not isinstance(act.facts, StepAct):
         return math.nan, math.nan
     place = optimizer.tensors.index(tensor)
@@ -202,11 +202,11 @@ def moved_by(act: Done[ActFacts], optimizer: Optimizer | None, tensor: int) -> t
 
 
 ALSO_NO = frozenset(("to", "grad", "training", "set_to_none", "strict", "keeps_random"))
-"""Columns that say something where they are False."""
+"""Columns whose value False is information."""
 
 
 def said_by(facts: ActFacts) -> Iterator[tuple[str, Any]]:
-    """The columns that say something, with their cells."""
+    """The columns with information, with their cells."""
     for column in columns(type(facts)):
         cell = getattr(facts, column.name)
         empty = column.name == "id" or cell in ("", (), NONE) or cell != cell  # noqa: PLR0124
@@ -215,12 +215,12 @@ def said_by(facts: ActFacts) -> Iterator[tuple[str, Any]]:
 
 
 def by_of(facts: ActFacts | None) -> str:
-    """The method or operation that did it; "" for kinds that have none."""
+    """The method or operation of the act; "" for kinds that have none."""
     return getattr(facts, "by", "")
 
 
 def stacks_of(trace: Trace, stack: int) -> Iterator[int]:
-    """A stack, that of its caller, and so on outwards."""
+    """The ids of a stack and of those of its callers, from the innermost outwards."""
     return (row.id for row in trace.table(Stack).chain(stack, "parent"))
 
 
@@ -230,7 +230,7 @@ def lines(trace: Trace, stack: int) -> Iterator[Site]:
 
 
 def parameters(trace: Trace) -> dict[int, int]:
-    """Parameters of modules by their tensor ids: the module that has each, the first met."""
+    """The module of each parameter, by the id of the tensor; the first one if it is shared."""
     found: dict[int, int] = {}
     for module in trace.rows(Module):
         for tensor in module.parameters:

@@ -1,4 +1,4 @@
-"""What calls were given besides tensors, as far as nodes that were read keep it."""
+"""Arguments of calls besides tensors, if they were read from nodes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Given: TypeAlias = Mapping[str, Value]
 
 
 def arguments_of(text: str) -> Given:
-    """What `node.arguments` says."""
+    """The contents of `node.arguments`."""
     given: Given = orjson.loads(text or "{}")
     return given
 
 
 def in_words(given: Given) -> str:
-    """As it would stand in a call: `dim=0, keepdim=False`.
+    """As in a call: `dim=0, keepdim=False`.
 
-    Numbers to six places: what one engine keeps in single precision, another keeps in double.
+    Numbers have six digits, because engines store them in different precisions.
     """
     return ", ".join(f"{name}={_word(value)}" for name, value in given.items())
 

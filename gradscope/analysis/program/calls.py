@@ -1,4 +1,4 @@
-"""Forward calls: what made what each was given, and which calls took what it made."""
+"""Forward calls: the calls that created their inputs, and those that used their results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SAME_NUMBERS = frozenset({
     "unflatten", "transpose", "permute", "t", "contiguous", "clone", "alias", "_to_copy", "select",
     "slice", "expand", "narrow", "identity", "detach", "chunk", "split", "movedim", "numpy_T",
 })  # fmt: skip
-"""Calls whose result holds numbers they were given, as they were."""
+"""Calls whose result contains the values of their input unchanged."""
 
 MOST_OF_A_LINE = 3
-"""How many calls of one line are worth looking at: a loop repeats itself."""
+"""Number of calls of one line that are checked: a loop repeats itself."""
 
 
 class CallRows:
-    """What one call is and was given, by its position in the table of calls."""
+    """The columns of calls, by their position in the table."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -36,10 +36,10 @@ class CallRows:
         texts = {id: trace.text(id).partition(".")[0] for id in distinct(self.ops["name"]).tolist()}
         self._texts = texts
         self.is_forward = (self.ops["phase"] != Phase.OPTIMIZER) & (self.ops["task"] == NONE)
-        self.is_forward &= self.ops.ragged("outputs").lengths > 0  # else little is known of it
+        self.is_forward &= self.ops.ragged("outputs").lengths > 0  # else little is known about it
 
     def name(self, at: int) -> str:
-        """Without its overload: `mul` for `mul.Tensor`."""
+        """The name without its overload: `mul` for `mul.Tensor`."""
         return self._texts[int(self.ops["name"][at])]
 
     def id(self, at: int) -> int:
@@ -64,7 +64,7 @@ class CallRows:
         return modules.row(id) if modules.has(id) else None
 
     def where(self, at: int) -> str:
-        """ " of `head.2` (Softmax)", for a call that a module made."""
+        """ " of `head.2` (Softmax)", for a call inside a module."""
         module = self.module(at)
         if module is None or not module.type:
             return ""
@@ -72,7 +72,7 @@ class CallRows:
         return f" of `{name}` ({module.type})" if name else f" of a {module.type}"
 
     def shape(self, tensor: int) -> tuple[int, ...]:
-        """Of a tensor that is not in the trace: (-1,)."""
+        """The shape of a tensor; (-1,) if it is not in the trace."""
         if not self.tensors.has(tensor):
             return (-1,)
         return tuple(self.tensors.ragged("shape")[self.tensors.index(tensor)].tolist())
@@ -87,21 +87,21 @@ class CallRows:
         return self.trace.text(int(self.tensors["dtype"][self.tensors.index(tensor)]))
 
     def given(self, at: int) -> Given:
-        """What a call was given besides tensors, as far as its node was read."""
+        """Arguments of a call besides tensors, if its node was read."""
         node, nodes = int(self.ops["node"][at]), self._nodes
         if node == NONE or not nodes.has(node):
             return {}
         return arguments_of(self.trace.text(int(nodes["arguments"][nodes.index(node)])))
 
     def results(self, at: int) -> Given:
-        """Count, mean and rms of its results, as far as its node was read."""
+        """Count, mean and rms of its results, if its node was read."""
         node, nodes = int(self.ops["node"][at]), self._nodes
         if node == NONE or not nodes.has(node):
             return {}
         return arguments_of(self.trace.text(int(nodes["results"][nodes.index(node)])))
 
     def dims(self, at: int) -> tuple[int, ...] | None:
-        """Over which dims of its first operand it goes, from 0 on; None: that is not known."""
+        """The dims of its first operand that it reduces or uses, from 0; None: not known."""
         found = self.given(at).get("dim")
         many = len(self.shape(self.inputs(at)[0])) if self.inputs(at) else 0
         listed = found if isinstance(found, list) else [found]
@@ -112,27 +112,27 @@ class CallRows:
 
 
 class Calls(CallRows):
-    """The calls of the program's forward pass: those of a name, of a line, and what leads where."""
+    """Calls of the program's forward pass, by name and line, and the connections between them."""
 
     @property
     def names(self) -> set[str]:
         return {*self._texts.values()}
 
-    # -- many -------------------------------------------------------------------------------------
+    # -- several calls ----------------------------------------------------------------------------
 
     def called(self, *names: str) -> Ids:
-        """Where calls of these names are, in the order of the table."""
+        """The positions of calls with these names, in the order of the table."""
         wanted = [id for id, text in self._texts.items() if text in names]
         return np.flatnonzero(np.isin(self.ops["name"], wanted) & self.is_forward)
 
     def with_tensors(self, *names: str) -> Ids:
-        """Those of them whose operands and results the trace holds."""
+        """The positions of calls with these names whose operands and results were recorded."""
         places = self.called(*names)
         told = [self.ops.ragged(name).lengths[places] > 0 for name in ("inputs", "outputs")]
         return places[told[0] & told[1]]
 
     def few_of_each_line(self, places: Ids) -> Iterator[tuple[list[int], int]]:
-        """For each line, the first calls among these, and how many there are."""
+        """For each line, the first of these calls, and their number."""
         stacks = self.ops["stack"][places]
         order = np.argsort(stacks, kind="stable")
         _, first, many = np.unique(stacks[order], return_index=True, return_counts=True)
@@ -141,24 +141,24 @@ class Calls(CallRows):
             yield places[chosen].tolist(), int(many[at])
 
     def each_line(self, places: Ids) -> list[list[int]]:
-        """These calls, by lines, and in a line by names."""
+        """These calls grouped by line, and within a line by name."""
         stacks, names = self.ops["stack"][places], self.ops["name"][places]
         order = np.lexsort((places, names, stacks))
         stacks, names = stacks[order], names[order]
         cuts = np.flatnonzero((stacks[1:] != stacks[:-1]) | (names[1:] != names[:-1])) + 1
         return [each.tolist() for each in np.split(places[order], cuts) if len(each)]
 
-    # -- what leads where -------------------------------------------------------------------------
+    # -- connections ------------------------------------------------------------------------------
 
     def maker(self, tensor: int) -> int:
-        """The call that made a tensor; NONE where none was recorded."""
+        """The call that created a tensor; NONE if it was not recorded."""
         if not self.tensors.has(tensor):
             return NONE
         op = int(self.tensors["op"][self.tensors.index(tensor)])
         return self.ops.index(op) if op != NONE and self.ops.has(op) else NONE
 
     def origin(self, tensor: int, through: Iterable[str] = SAME_NUMBERS) -> int:
-        """The call that made the numbers in a tensor: behind views and copies of them."""
+        """The call that computed the values of a tensor, before views and copies."""
         for _ in range(64):
             at = self.maker(tensor)
             if at == NONE or self.name(at) not in through:
@@ -170,7 +170,7 @@ class Calls(CallRows):
         return NONE
 
     def origin_leaf(self, tensor: int) -> int:
-        """What a tensor is a view or a transposed form of."""
+        """The tensor of which this one is a view or a transposed view."""
         for _ in range(8):
             at = self.maker(tensor)
             if at == NONE or self.name(at) not in SAME_NUMBERS or not self.inputs(at):
@@ -185,17 +185,17 @@ class Calls(CallRows):
         return inputs.values[order], inputs.owners[order]
 
     def users(self, tensor: int) -> list[int]:
-        """The calls that were given a tensor."""
+        """The calls that use a tensor."""
         tensors, calls = self._users
         first, last = np.searchsorted(tensors, (tensor, tensor + 1)).tolist()
         return list(dict.fromkeys(calls[first:last].tolist()))
 
     def trained_users(self, tensor: int) -> list[int]:
-        """Those of them whose results need a gradient: not those that only measure."""
+        """The calls that use a tensor and whose results need a gradient: not mere measurements."""
         return [at for at in self.users(tensor) if any(map(self.needs_grad, self.outputs(at)))]
 
     def following(self, at: int, through: Iterable[str] = SAME_NUMBERS) -> list[int]:
-        """The calls that took what a call made, behind views and copies of it."""
+        """The calls that use the result of a call, after views and copies of it."""
         found: list[int] = []
         pending, seen = [at], {at}
         while pending and len(seen) < 256:

@@ -1,4 +1,4 @@
-"""What wrote to a node's saved tensors, and what released them: for backwards that raised."""
+"""Finds what wrote to a node's saved tensors, or released them, when a backward raised."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ VIEWS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """A saved value that was written to, and the write that did it first."""
+    """A saved value that was written to, and the first write."""
 
     slot: str
     tensor: int
-    saved: int  # the version it had
-    written: int  # the version it got
+    saved: int  # the version when it was saved
+    written: int  # the version after the write
     op: int
     stack: int
     later: int  # further writes
@@ -48,11 +48,11 @@ class Release:
     """The backward that released a node's saved tensors."""
 
     task: int
-    through: int  # the newer node that leads to it again; NONE where there is none
+    through: int  # the newer node that leads to it again; NONE if there is none
 
 
 def overwritten(trace: Trace, node: int, before: int) -> Iterator[Overwritten]:
-    """The values of a node that were written to between being saved and a moment."""
+    """The saved values of a node that were written to after being saved and before this time."""
     saved, versions, tensors = trace.table(Saved), trace.table(Version), trace.table(Tensor)
     storages, times = versions.array("storage"), versions.array("t")
     for position in np.flatnonzero(saved.array("node") == node).tolist():
@@ -75,15 +75,15 @@ def overwritten(trace: Trace, node: int, before: int) -> Iterator[Overwritten]:
 
 @dataclass(frozen=True, slots=True)
 class SteppedLeaf:
-    """A parameter that a node had saved, and the step of an optimizer that came between."""
+    """A parameter that a node saved, and the optimizer step after that."""
 
     slot: str
     optimizer: str
-    act: int  # the first such step; NONE where it was not told
+    act: int  # the first such step; NONE if not recorded
 
 
 def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> SteppedLeaf | None:
-    """Which parameter of this shape a node had saved, if an optimizer made a step since."""
+    """The saved parameter of this shape, if an optimizer has stepped since."""
     nodes, spans, saved = trace.table(Node), trace.table(Span), trace.table(Saved)
     if not nodes.has(node):
         return None
@@ -101,7 +101,7 @@ def stepped(trace: Trace, node: int, shape: tuple[int, ...], before: int) -> Ste
 
 
 def _step_of(trace: Trace, leaf: int, after: int, before: int) -> int:
-    """The first step between two moments of an optimizer that holds a parameter."""
+    """The first step, between two times, of an optimizer that holds a parameter."""
     steps = (
         step
         for each in trace.once(Acts).optimizers
@@ -114,7 +114,7 @@ def _step_of(trace: Trace, leaf: int, after: int, before: int) -> int:
 
 
 def _parameter_of(trace: Trace, tensor: int, shape: tuple[int, ...]) -> int:
-    """What is of this shape, and a leaf that needs a gradient or a view of one: that leaf."""
+    """The leaf that needs a gradient and that this tensor, of this shape, is or views."""
     tensors, ops = trace.table(Tensor), trace.table(Op)
     if not tensors.has(tensor) or tensors.row(tensor).shape != shape:
         return NONE
@@ -132,9 +132,9 @@ def _parameter_of(trace: Trace, tensor: int, shape: tuple[int, ...]) -> int:
 
 
 def carried(trace: Trace, node: int, task: int) -> int:
-    """The newest node through which a backward came to one of a graph before the last backward.
+    """The newest node whose edge leads from this backward to nodes before the last backward.
 
-    NONE: there was no backward between, or the node is of what the backward began from.
+    NONE: there was no backward between, or the node is one of the newer ones.
     """
     tasks, nodes = trace.table(GraphTask), trace.table(Node)
     if not (tasks.has(task) and nodes.has(node)):
@@ -148,7 +148,7 @@ def carried(trace: Trace, node: int, task: int) -> int:
 
 
 def release(trace: Trace, node: int, task: int) -> Release | None:
-    """Which earlier backward released a node that this one reached again."""
+    """The earlier backward that released a node which this one has reached."""
     saved = trace.table(Saved)
     tasks = saved.array("task")[saved.array("node") == node]
     let_go = (each.task for each in trace.events(SavedReleased, node=node))
@@ -159,7 +159,7 @@ def release(trace: Trace, node: int, task: int) -> Release | None:
 
 
 class _Links:
-    """Which ids lead from each id."""
+    """The ids that each id leads to."""
 
     def __init__(self, sources: Ids, targets: Ids) -> None:
         order = np.argsort(sources, kind="stable")
@@ -172,7 +172,7 @@ class _Links:
 
 
 def _through(trace: Trace, node: int, task: int, earlier: int) -> int:
-    """The node made after the earlier backward began whose edge leads back to before it."""
+    """The node created after the earlier backward began whose edge leads to an older node."""
     tasks = trace.table(GraphTask)
     if not (tasks.has(task) and tasks.has(earlier)):
         return NONE
@@ -196,7 +196,7 @@ def _through(trace: Trace, node: int, task: int, earlier: int) -> int:
 
 
 def _all_from(links: _Links, start: int) -> set[int]:
-    """An id, and all that are reached from it."""
+    """An id, and all ids that are reachable from it."""
     found, pending = {start}, [start]
     while pending:
         for each in links.of(pending.pop()):

@@ -26,17 +26,17 @@ Shape = tuple[int, ...]
 
 
 class Fate(Enum):
-    """What became of a dim."""
+    """What a call did with a dim."""
 
     STAYS = auto()
-    REDUCED = auto()  # summed, averaged or the like over
-    CONTRACTED = auto()  # multiplied and summed over
+    REDUCED = auto()  # summed, averaged or reduced otherwise
+    CONTRACTED = auto()  # summed in a product
     UNKNOWN = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Went:
-    """What a call did with a dim, and where it is afterwards if it stays."""
+    """What a call did with a dim, and its index afterwards if it still exists."""
 
     fate: Fate
     dim: int = -1
@@ -46,7 +46,7 @@ UNKNOWN, CONTRACTED = Went(Fate.UNKNOWN), Went(Fate.CONTRACTED)
 
 
 def went(calls: Calls, at: int, tensor: int, dim: int) -> Went:
-    """What a call did with a dim of one of the tensors it was given."""
+    """What a call did with a dim of one of its tensors."""
     name, inputs, outputs = calls.name(at), calls.inputs(at), calls.outputs(at)
     if not outputs or tensor not in inputs:
         return UNKNOWN
@@ -65,13 +65,13 @@ def went(calls: Calls, at: int, tensor: int, dim: int) -> Went:
 
 
 def _aligned(before: Shape, after: Shape, dim: int) -> Went:
-    """Elementwise, with broadcasting."""
+    """For elementwise calls, with broadcasting."""
     moved = dim + len(after) - len(before)
     return Went(Fate.STAYS, moved) if moved >= 0 and after[moved] == before[dim] else UNKNOWN
 
 
 def _viewed(before: Shape, after: Shape, dim: int) -> Went:
-    """A dim stays if as much stands before it as did, and it has its size."""
+    """A dim still exists if the product of sizes before it, and its own size, are unchanged."""
     outside, size = prod(before[:dim]), before[dim]
     found = [
         place

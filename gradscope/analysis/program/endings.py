@@ -22,9 +22,9 @@ def went_on(trace: Trace, error: Error) -> bool:
 
 
 def ended_by_will(trace: Trace, error: Error) -> bool:
-    """Whether the program ended by this, and somebody meant it to: an exit, Ctrl-C, `--stop-on`.
+    """Whether the program was ended on purpose: by an exit, Ctrl-C or `--stop-on`.
 
-    An exit that the program caught, whose code is not that with which it ended, is none.
+    An exit that the program caught does not count, if its code differs from the final one.
     """
     ending = str(trace.meta.get("exit", ""))
     match error.type:

@@ -42,11 +42,11 @@ class Beat(StrEnum):
 
     FILLED = "filled"  # by a backward
     CLEARED = "cleared"
-    WRITTEN = "written"  # or replaced, by something else than zeros
+    WRITTEN = "written"  # or replaced by something other than zeros
     CLIPPED = "clipped"
     UNSCALED = "unscaled"
     STEPPED = "stepped"
-    SKIPPED = "skipped"  # a step that a scaler left out
+    SKIPPED = "skipped"  # a step that a scaler skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +56,34 @@ class LoopMoment:
     beat: Beat
     t: int
     stack: int
-    table: str  # where its row is
+    table: str  # the table and id of its row
     id: int
-    tensors: int = 0  # how many of the optimizer's were filled, or cleared
-    onto_old: int = 0  # how many of those that were filled had a gradient before
-    first: int = 0  # when the first of them was filled
+    tensors: int = 0  # number of the optimizer's tensors that were filled or cleared
+    onto_old: int = 0  # number of filled ones that had a gradient before
+    first: int = 0  # the time at which the first of them was filled
     facts: ActFacts | None = None
 
     @property
     def replaces(self) -> bool:
-        """Whether a gradient was put in the place of what was there."""
+        """Whether a gradient was replaced by another one."""
         return self.beat is Beat.WRITTEN and getattr(self.facts, "to", "") == "tensor"
 
 
 CLEARING = (ZeroGradAct, GradSetAct, GradZeroedAct)
 SCALING = ("mul_", "div_")
 BY_HAND = "the update"
-"""In place of an optimizer's type."""
+"""Stands for an optimizer's type."""
 
 ADDED = (Accumulation.IN_PLACE, Accumulation.OUT_OF_PLACE)
 
 
 class Loop:
-    """The training of a trace, as its optimizers have seen it."""
+    """The training of a trace, from the point of view of its optimizers."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.acts = trace.once(Acts)
-        self._moments: dict[int, list[LoopMoment]] = {}  # by the act that made the optimizer
+        self._moments: dict[int, list[LoopMoment]] = {}  # by the act that created the optimizer
 
     @cached_property
     def in_use(self) -> tuple[Optimizer, ...]:
@@ -92,20 +92,20 @@ class Loop:
 
     @cached_property
     def _outermost(self) -> dict[int, int]:
-        """Each backward, and the one around all that it ran in."""
+        """The outermost backward that contains each backward."""
         tasks = self.trace.table(GraphTask)
         return {task: [*tasks.chain(task, "parent")][-1].id for task in tasks["id"].tolist()}
 
     @cached_property
     def tasks(self) -> dict[int, tuple[int, int]]:
-        """Of each backward, when it began and where it was called."""
+        """Start and calling line of each backward."""
         tasks = self.trace.table(GraphTask)
         columns = (tasks[name].tolist() for name in ("id", "begin", "stack"))
         return {id: (begin, stack) for id, begin, stack in zip(*columns, strict=True)}
 
     @cached_property
     def _accumulated(self) -> tuple[Ids, Ids, Ids, Ids]:
-        """Backward (the outermost), leaf, whether onto an older gradient, and when."""
+        """Outermost backward, leaf, whether a gradient existed before, and time."""
         table = self.trace.table(Accumulate)
         inner, places = np.unique(table["task"], return_inverse=True)
         outer = np.array([self._outermost.get(each, each) for each in inner.tolist()], np.int64)
@@ -126,10 +126,10 @@ class Loop:
 
     @cached_property
     def by_hand(self) -> tuple[Optimizer, ...]:
-        """Leaves that the program writes itself, where it has no optimizer, as if these held them.
+        """Leaves that the program updates itself without an optimizer, grouped as in optimizers.
 
-        What a line that reads `.grad` writes between two backwards is a step, at its first line.
-        Leaves whose steps come at the same times are of one.
+        A write between two backwards, by a line that reads `.grad`, is a step; the first one
+        counts. Leaves whose steps happen at the same times belong together.
         """
         if self.acts.optimizers:
             return ()
@@ -148,11 +148,11 @@ class Loop:
 
     @cached_property
     def trained(self) -> tuple[Optimizer, ...]:
-        """What steps: optimizers, or without any the program itself."""
+        """What is trained: optimizers in use or, without any, groups of `by_hand`."""
         return self.in_use or self.by_hand
 
     def _steps_by_hand(self, leaves: tuple[int, ...]) -> Iterator[LoopMoment]:
-        """The first write between two backwards, of lines that write after some backward."""
+        """The first write between two backwards, by lines that write after some backward."""
         its = frozenset(leaves)
         writes = sorted((each for leaf, each in self._writes if leaf in its), key=lambda w: w.t)
         fills = sorted(begin for begin, _ in self.tasks.values())
@@ -166,7 +166,7 @@ class Loop:
 
     @cached_property
     def _writes(self) -> list[tuple[int, LoopMoment]]:
-        """Writes to leaves that gradients came to, and what replaces their data; with the leaf."""
+        """Writes to leaves that received gradients, and assignments of their data, by leaf."""
         leaves = self.trace.once(Training).reached
         versions, tensors = self.trace.table(Version), self.trace.table(Tensor)
         storages = {tensors.row(each).storage: each for each in leaves if tensors.has(each)}
@@ -186,7 +186,7 @@ class Loop:
         return found
 
     def _reads_gradients(self, stack: int) -> bool:
-        """Whether a line does; what others write may be of numbers of the program's own."""
+        """Whether a line reads gradients; other lines may write unrelated values."""
         return ".grad" in site_of(self.trace, stack).text
 
     def _fills(self, optimizer: Optimizer) -> Iterator[LoopMoment]:
@@ -234,9 +234,9 @@ class Loop:
         return Beat.STEPPED if isinstance(act.facts, StepAct) else Beat.UNSCALED
 
     def _cleared_by(self, act: Done[ActFacts]) -> Iterable[int]:
-        """The tensors it was done to; of an optimizer's zero_grad all that the optimizer holds.
+        """The tensors that were cleared; for an optimizer's zero_grad, all that it holds.
 
-        Another one may hold the same: SAM has its parameters stepped by an optimizer inside it.
+        Another optimizer may hold the same: in SAM, an inner optimizer steps the parameters.
         """
         return (
             self._held.get(act.of, act.tensors)
@@ -252,7 +252,7 @@ class Loop:
         return site_of(self.trace, moment.stack)
 
     def sites(self, moment: LoopMoment) -> tuple[Site, ...]:
-        """That, and the lines around it."""
+        """The line, and the lines around it."""
         return tuple(lines(self.trace, moment.stack))
 
     def rounds(self, optimizer: Optimizer) -> list[list[LoopMoment]]:
@@ -266,7 +266,7 @@ class Loop:
 
 
 def by_line(moments: list[LoopMoment]) -> dict[int, list[LoopMoment]]:
-    """Moments of one line together; lines by the first moment."""
+    """Moments grouped by line, in the order of the first moments."""
     return grouped(moments, lambda moment: moment.stack)
 
 
@@ -282,6 +282,6 @@ def left_over(moments: list[LoopMoment]) -> list[LoopMoment]:
 
 
 def _nobody(id: int, leaves: list[int]) -> Done[OptimizerAct]:
-    """In place of the act that made an optimizer."""
+    """An act that stands for the creation of an optimizer."""
     none = OptimizerAct()
     return Done(id, none.KIND, 0, NONE, tuple(leaves), NONE, NONE, none, NONE, NONE, NONE, NONE)

@@ -18,7 +18,7 @@ from gradscope.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """The rows of one table that name a row in one of their columns."""
+    """A table and a column with references to a row, and the referring rows."""
 
     table: str
     column: str

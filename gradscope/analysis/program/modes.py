@@ -1,4 +1,4 @@
-"""In which mode modules ran: training or eval, with gradients or without."""
+"""The mode in which modules ran: training or eval, with gradients or without."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CalledDropout:
 
     module: int
     stack: int
-    training: str  # how the line says whether to drop: "", "True", or else
+    training: str  # the argument `training` in the line: "", "True", or another expression
 
 
 class Modes:
@@ -50,11 +50,11 @@ class Modes:
 
     @property
     def outermost(self) -> list[int]:
-        """Modules that were called within no other."""
+        """Modules that were not called inside another one."""
         return self._children.get(NONE, [])
 
     def inside(self, module: int) -> frozenset[int]:
-        """A module and all below it; of NONE, all there are."""
+        """A module and all modules below it; for NONE, all modules."""
         found, waiting = {module}, [module]
         while waiting:
             for child in self._children.get(waiting.pop(), ()):
@@ -64,7 +64,7 @@ class Modes:
         return frozenset(found - {NONE})
 
     def root(self, module: int) -> int:
-        """The outermost module around it that was called as a model."""
+        """The outermost module that contains it and was called as a model."""
         seen = {module}
         while module in self.modules and self.modules[module].path:
             parent = self.modules[module].parent
@@ -81,7 +81,7 @@ class Modes:
 
     @cached_property
     def two_ways(self) -> frozenset[int]:
-        """Modules that behave differently in training: of such types, or with such calls."""
+        """Modules that behave differently in training, because of their type or of calls."""
         ops = self.trace.table(Op)
         names = distinct(ops["name"]).tolist()
         passes_on = [name for name in names if self.trace.text(name) == "dropout"]
@@ -91,13 +91,13 @@ class Modes:
             id
             for id, module in self.modules.items()
             if TWO_WAYS.search(module.type)
-            and ("Norm" in module.type or id in ran)  # Dropout(0) returns what it is given
+            and ("Norm" in module.type or id in ran)  # Dropout(0) returns its input
         }
         return frozenset(of_type | {call.module for call in self.dropouts})
 
     @cached_property
     def ran(self) -> Mapping[tuple[int, bool, bool], Done[RanAct]]:
-        """By module, whether with gradients, and whether in training: when it first ran so."""
+        """By module, whether gradients were on, and whether in training mode: the first run."""
         found: dict[tuple[int, bool, bool], Done[RanAct]] = {}
         for act in self.acts.of(RanAct):
             key = act.module, act.facts.grad, act.facts.training
@@ -106,7 +106,7 @@ class Modes:
 
     @cached_property
     def dropouts(self) -> tuple[CalledDropout, ...]:
-        """Dropout that is called as a function, by module and line."""
+        """Calls of dropout as a function, by module and line."""
         ops = self.trace.table(Op)
         suspicious = np.isin(ops["stack"], np.array(list(self._lines_with_dropout), np.int64))
         modules, lines = ops["module"][suspicious].tolist(), ops["stack"][suspicious].tolist()
@@ -123,7 +123,7 @@ class Modes:
 
     @cached_property
     def _lines_with_dropout(self) -> Mapping[int, str]:
-        """Stacks whose innermost line calls it, and how that says whether to drop."""
+        """Stacks whose innermost line calls dropout as a function, with its argument `training`."""
         frames, stacks = self.trace.table(Frame), self.trace.table(Stack)
         texts = {
             text: training
@@ -140,7 +140,7 @@ class Modes:
 
 
 def _training_said(text: str) -> str | None:
-    """What a line that calls dropout as a function gives as `training`; None: it is no such."""
+    """The argument `training` in a line that calls dropout as a function; None: it does not."""
     if "dropout" not in text or not DROPOUT.search(text):
         return None
     for line in (text.strip(), text.strip().rstrip(":") + ": pass"):

@@ -1,4 +1,4 @@
-"""What each module of the model did."""
+"""Facts about each module of the model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gradscope.trace.schema import Module, Node, Op
 from gradscope.trace.trace import Table, Trace
 
 DEEPEST = 24
-"""Modules further inside than this are taken for their parents."""
+"""Modules nested deeper than this are counted as their parents."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleFacts:
-    """One module; counts are its own, without its children's."""
+    """One module; counts exclude its children."""
 
     id: int
     name: str  # as in `module_names`
@@ -29,7 +29,7 @@ class ModuleFacts:
     parameters: int
     ops: int
     nodes: int
-    forward_ns: int  # in operations
+    forward_ns: int  # time in operations
     backward_ns: int
 
 
@@ -56,7 +56,7 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
 
 
 def module_names(trace: Trace) -> dict[int, str]:
-    """By id, the paths of modules; of several models each begins with its own, "generator.0"."""
+    """Paths of modules by id; with several models each begins with its name, "generator.0"."""
     by_id = {module.id: module for module in trace.rows(Module)}
     models = _models([module for module in by_id.values() if not module.path])
     if len(models) < 2:
@@ -66,9 +66,9 @@ def module_names(trace: Trace) -> dict[int, str]:
 
 
 def _models(roots: Sequence[Module]) -> dict[int, str]:
-    """What to call each model: as the program does, else by its type.
+    """The name of each model: the variable in the program, or else its type.
 
-    From the second of a name on with a number.
+    Further ones with the same name are numbered.
     """
     seen: Counter[str] = Counter()
     names = {}
@@ -81,7 +81,7 @@ def _models(roots: Sequence[Module]) -> dict[int, str]:
 
 
 def _root(module: Module, by_id: dict[int, Module]) -> int:
-    """The id of the model a module is a part of: the nearest around it without a path."""
+    """The id of the model that contains a module: the nearest ancestor without a path."""
     around = {module.id}
     while module.path and module.parent in by_id and module.parent not in around:
         module = by_id[module.parent]

@@ -1,6 +1,6 @@
-"""What was in tensors, in numbers, as level `values` saw it: of results, parameters, gradients.
+"""Statistics of results, parameters and gradients, as recorded at level `values`.
 
-At level `engine` an optimizer's steps say it of parameters and their gradients, some of them.
+At level `engine`, some steps of optimizers contain those of parameters and gradients.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from gradscope.trace.schema import NONE, GraphTask, Node, Place, ReadAct, Tensor
 from gradscope.trace.trace import Trace
 
 ROSE = 1.5
-"""So many times the first loss, for one that rises."""
+"""Factor of the first loss above which a loss counts as rising."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The gradient of a leaf, once for each step in which it was seen."""
+    """The gradient of a leaf, once for each step in which it was recorded."""
 
     tensor: int
     rows: Ids  # positions in the table of values
     rms: np.ndarray
-    acts: tuple[int, ...] = ()  # or the steps that say it
+    acts: tuple[int, ...] = ()  # or the acts of the steps that contain it
 
     def evidence(self, trace: Trace) -> Evidence:
-        """Where it is said of the first step."""
+        """The evidence of the first step."""
         if self.acts:
             return Evidence("act", self.acts[0])
         return Evidence("value", int(trace.table(Value)["id"][self.rows[0]]))
@@ -40,16 +40,16 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a parameter was before it was trained."""
+    """A parameter before it was trained."""
 
     rms: float
-    alike: float  # the number that all its elements were; NaN: they differed
+    alike: float  # the value that all elements had; NaN: they differed
     many: int
     evidence: Evidence
 
 
 class TensorNumbers:
-    """The statistics of a trace, by what they are of."""
+    """The statistics of a trace, by their subject."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -64,7 +64,7 @@ class TensorNumbers:
         return ops[order], places[order]
 
     def of_op(self, op: int) -> int:
-        """Where the statistics of a call's first result are; NONE: not seen."""
+        """The position of the statistics of a call's first result; NONE: not recorded."""
         ops, places = self._of_ops
         at = int(np.searchsorted(ops, op))
         return int(places[at]) if at < len(ops) and ops[at] == op else NONE
@@ -73,9 +73,9 @@ class TensorNumbers:
         return float(self.values[column][at])
 
     def _starts(self) -> dict[int, int]:
-        """Where the statistics of leaves that need a gradient are, as the first backward met them.
+        """Positions of the statistics of leaves that require grad, before the first backward ends.
 
-        Of a leaf that a watched call made or filled, they are those of that call's result.
+        For a leaf that a recorded call created or filled, they are those of that call's result.
         """
         values, tensors, tasks = self.values, self.trace.table(Tensor), self.trace.table(GraphTask)
         if not (len(tensors) and len(values) and len(tasks)):
@@ -93,7 +93,7 @@ class TensorNumbers:
 
     @cached_property
     def begins(self) -> dict[int, Start]:
-        """The same in numbers; at level `engine` as the first steps of optimizers found them."""
+        """Leaves before training; at level `engine`, as recorded by first steps of optimizers."""
         found = {}
         for tensor, at in self._starts().items():
             low, high = self.number("min", at), self.number("max", at)
@@ -123,7 +123,7 @@ class TensorNumbers:
         return math.prod(tensors.ragged("shape")[tensors.index(tensor)].tolist())
 
     def _of_steps(self) -> Iterator[Series]:
-        """Gradients as optimizers' steps found them, where these were looked at."""
+        """Gradients recorded by steps of optimizers."""
         for optimizer in self.trace.once(Acts).optimizers:
             looked = [step for step in optimizer.steps if step.facts.grad]
             for place, tensor in enumerate(optimizer.tensors):
@@ -139,9 +139,9 @@ class TensorNumbers:
 
     @cached_property
     def gradients(self) -> tuple[Series, ...]:
-        """What was in `.grad` when a backward had added to it, the last of each step.
+        """The contents of `.grad` after backwards, the last of each step.
 
-        At level `engine`: what optimizers found there, in the steps that were looked at.
+        At level `engine`: as recorded by steps of optimizers.
         """
         seen = (self.values["place"] == Place.GRAD).any()
         return tuple(self._of_backwards() if seen else self._of_steps())
@@ -164,9 +164,9 @@ class TensorNumbers:
 
 
 def losses_of(trace: Trace) -> list[float]:
-    """What backwards began from, one after the other, where that was one number.
+    """The values from which backwards began, in order, if they are single numbers.
 
-    Where no numbers were looked at: what the program read of them at the line that read most.
+    If no values were recorded: those that the program read, at the line that read most.
     """
     tasks, nodes, numbers = trace.table(GraphTask), trace.table(Node), trace.once(TensorNumbers)
     found: list[float] = []
@@ -184,7 +184,7 @@ def losses_of(trace: Trace) -> list[float]:
 
 
 def rises(losses: list[float]) -> bool:
-    """Whether the loss is higher after the first steps than it was, and ends so."""
+    """Whether the loss is higher after the first steps, and at the end."""
     finite = [loss for loss in losses if np.isfinite(loss)]
     if len(losses) < 3:
         return False

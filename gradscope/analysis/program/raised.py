@@ -29,7 +29,7 @@ class Explained:
 
 
 Shape = tuple[int, ...]
-View = tuple[Site, Shape, Shape]  # where, its result's, and what it is of
+View = tuple[Site, Shape, Shape]  # line of the view, shape of its result, and of its input
 Explain = Callable[[Trace, "re.Match[str]", Site], Explained | None]
 
 
@@ -143,7 +143,7 @@ INFERRED = re.compile(r"\.(view|reshape)\(-1,[^()]*\)")
 
 
 def _other_batch(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
-    """There are not as many rows as targets: a view may have changed the batch size."""
+    """There are fewer or more rows than targets: a view may have changed the batch size."""
     sizes = match.groupdict()
     came, wanted = (int(sizes[name].partition(",")[0] or 0) for name in ("came", "wanted"))
     pairs = {(came, wanted), (wanted, came)}
@@ -152,7 +152,7 @@ def _other_batch(trace: Trace, match: re.Match[str], _: Site) -> Explained | Non
 
 
 def _other_rows(trace: Trace, match: re.Match[str], _: Site) -> Explained | None:
-    """A layer gets other columns than it takes: a view may have split samples elsewhere."""
+    """A layer gets an unexpected number of columns: a view may have split samples elsewhere."""
     rows, columns = int(match[1]), int(match[2])
 
     def cuts(now: Shape, before: Shape) -> bool:

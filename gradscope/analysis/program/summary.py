@@ -37,7 +37,7 @@ class Summary:
     producer: str  # "gradscope 0.1.0"
     level: str
     script: str
-    steps: int  # of a merged trace: that its ranks made together
+    steps: int  # in a merged trace, ranks share a step of one number
     backwards: int  # graph tasks that no other one contains
     nested: int  # graph tasks inside another
     ops: int
@@ -51,10 +51,10 @@ class Summary:
     in_place_writes: int
     errors: int
     saved_peak_bytes: int
-    forward_ns: int  # in operations outside of backward and of optimizers
+    forward_ns: int  # time in operations outside of backwards and optimizers
     backward_ns: int
-    optimizer_ns: int  # in operations of optimizers' steps
-    own_ns: int  # in which gradscope compiled, and which neither of these counts
+    optimizer_ns: int  # time in operations of optimizer steps
+    own_ns: int  # time of gradscope's own compiling, excluded from the others
 
 
 def summary(trace: Trace) -> Summary:
@@ -103,7 +103,7 @@ def leaves(trace: Trace) -> tuple[NamedLeaf, ...]:
 
 
 def _covered_by_ops(trace: Trace, part: ProgramPart, own: OwnWorkTimes) -> int:
-    """Time in the operations of a part of the program; one inside another counts once."""
+    """Time in operations of a part of the program; nested ones count once."""
     ops = trace.table(Op)
     done = ops_of(trace, part) & (ops["end"] != NONE)
     total = 0
@@ -115,7 +115,7 @@ def _covered_by_ops(trace: Trace, part: ProgramPart, own: OwnWorkTimes) -> int:
 
 
 def _own_inside(own: OwnWorkTimes, thread: int, begin: Ids, end: Ids) -> int:
-    """How much of gradscope's own work lies in these periods of one thread."""
+    """Gradscope's own work in these periods of one thread."""
     inside = 0
     for each in own.stretches:
         if each.thread == thread and bool(np.any((begin <= each.begin) & (each.end <= end))):
@@ -131,7 +131,7 @@ def _backward_ns(trace: Trace, own: OwnWorkTimes) -> int:
 
 
 def _covered(begin: np.ndarray, end: np.ndarray) -> int:
-    """How much time the spans cover together."""
+    """The total time that the spans cover."""
     if not len(begin):
         return 0
     order = np.argsort(begin, kind="stable")

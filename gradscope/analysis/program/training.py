@@ -35,7 +35,7 @@ FEW = 2
 
 
 class Training:
-    """A recorded training, as far as the trace holds it."""
+    """The training in a trace, as far as it was recorded."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -48,24 +48,24 @@ class Training:
 
     @cached_property
     def held(self) -> frozenset[int]:
-        """All tensors that some optimizer holds, whether or not it has stepped."""
+        """All tensors that some optimizer holds, even if it has not stepped."""
         return frozenset(each for one in self.acts.optimizers for each in one.tensors)
 
     @cached_property
     def parameters(self) -> Mapping[int, int]:
-        """Parameters of modules that have run, each with the module that has it."""
+        """Parameters of modules that have run, with their modules."""
         return parameters(self.trace)
 
     @cached_property
     def reached(self) -> frozenset[int]:
-        """Leaves that a gradient of a backward reached."""
+        """Leaves that received a gradient in a backward."""
         return frozenset(reached_leaves(self.trace))
 
     @cached_property
     def behind_a_loss(self) -> frozenset[int]:
-        """Leaves that a backward counted on its way: a loss is made of them.
+        """Leaves that a backward counted, so that they are part of a loss.
 
-        This holds also if no gradient was seen there, as where a node hands on an undefined one.
+        This includes leaves that received no gradient because a node passed on an undefined one.
         """
         nodes = self.trace.table(Node)
         counted = nodes.positions(distinct(self.trace.table(Dependency)["node"]))
@@ -75,7 +75,7 @@ class Training:
         )
 
     def sharing_memory(self, tensors: Iterable[int]) -> set[int]:
-        """The leaves that have memory in common with one of these; these are among them.
+        """The leaves that share memory with one of these, including these.
 
         FSDP computes with one flat parameter, and the optimizer holds views of its memory.
         """
@@ -86,7 +86,7 @@ class Training:
 
     @cached_property
     def sharded(self) -> set[int]:
-        """What FSDP computes with whole copies of: each is of the same shape, and of no module."""
+        """Tensors of optimizers of which FSDP uses whole copies: leaves in no module."""
         if not any(module.type.startswith("FSDP") for module in self.trace.rows(Module)):
             return set()
         tensors, copies = self.trace.table(Tensor), self.reached - self.held
@@ -94,18 +94,18 @@ class Training:
         return {each for each in self.held if tensors.row(each).shape in shapes}
 
     def parameters_in(self, module: int) -> set[int]:
-        """Those of a module and of all that are in it."""
+        """The parameters of a module and of all modules inside it."""
         inside = {module}
-        for row in self.trace.rows(Module):  # one is after the one it is in
+        for row in self.trace.rows(Module):  # a module comes after its parent
             if row.parent in inside:
                 inside.add(row.id)
         return {tensor for tensor, of in self.parameters.items() if of in inside}
 
     def is_most_of_a_module(self, tensors: Iterable[int]) -> bool:
-        """Whether more than half of a module's own parameters are among these; or one of no module.
+        """Whether these include more than half of a module's own parameters, or a leaf of none.
 
-        A bias alone is no part that fails to learn: a loss may be made of differences, as that of
-        a critic, or of slopes, as that of a Hamiltonian, and then the last bias does nothing.
+        A bias alone is not a part that fails to learn: a loss may consist of differences, as that
+        of a critic, or of slopes, as that of a Hamiltonian, and then the last bias has no effect.
         """
         modules, many = self.trace.table(Module), Counter[int]()
         many.update(self.parameters.get(tensor, NONE) for tensor in tensors)
@@ -114,20 +114,20 @@ class Training:
 
     @cached_property
     def times_reached(self) -> Mapping[int, int]:
-        """How many backwards reached each leaf with a gradient."""
+        """The number of backwards in which each leaf received a gradient."""
         events = self.trace.table(Accumulate)
         tensors, times = np.unique(events["tensor"], return_counts=True)
         return dict(zip(tensors.tolist(), times.tolist(), strict=True))
 
     def reached_in(self, tasks: set[int]) -> set[int]:
-        """Leaves that these backwards reached with a gradient."""
+        """Leaves that received a gradient in these backwards."""
         events = self.trace.table(Accumulate)
         inside = np.isin(events["task"], list(tasks))
         return set(events["tensor"][inside].tolist())
 
     @cached_property
     def written(self) -> frozenset[int]:
-        """Tensors that were written in place after the first backward, by whomever it was seen."""
+        """Tensors that were written in place after the first backward."""
         versions, begins = self.trace.table(Version), self.trace.table(GraphTask)["begin"]
         later = versions["t"] > begins.min() if len(begins) else np.zeros(len(versions), bool)
         return frozenset(versions["tensor"][later].tolist())
@@ -144,7 +144,7 @@ class Training:
 
     @cached_property
     def begun_at_leaves(self) -> list[int]:
-        """The backwards, by their places in the table, that began at leaves and nowhere else."""
+        """The positions of backwards that began at leaves only."""
         nodes, tasks = self.trace.table(Node), self.trace.table(GraphTask)
         roots = tasks.ragged("roots")
         if not len(nodes):
@@ -158,14 +158,14 @@ class Training:
         return np.flatnonzero((many > 0) & (others == 0)).tolist()
 
     def _fills_a_leaf(self, places: Ids) -> NDArray[np.bool_]:
-        """Whether the nodes at these places fill `.grad`; no node: no."""
+        """Whether the nodes at these positions accumulate into `.grad`; False for NONE."""
         found = np.zeros(len(places), bool)
         found[places != NONE] = fill_leaves(self.trace)[places[places != NONE]]
         return found
 
     @cached_property
     def frozen(self) -> frozenset[int]:
-        """Tensors that require no gradient, as last seen."""
+        """Tensors whose last recorded requires_grad is False."""
         table = self.trace.table(Tensor)
         asks = dict(zip(table["id"].tolist(), table["requires_grad"].tolist(), strict=True))
         for act in self.acts.of(RequiresGradAct):
@@ -187,13 +187,13 @@ class Training:
         return len(self.trace.table(GraphTask))
 
     def root_of(self, tensor: int) -> int:
-        """The outermost module that the module of a parameter is in."""
+        """The outermost module that contains the module of a parameter."""
         found = self.parameters[tensor]
         above = [row.id for row in self.trace.table(Module).chain(found, "parent")]
         return above[-1] if above else found
 
     def named(self, tensors: Iterable[int]) -> str:
-        """Their names for a person: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""
+        """Their names in messages: "fc.weight and fc.bias", "encoder.* (12 parameters)"."""
         several = as_written(self.trace.table(Tensor), tensors)
         if len(several) <= FEW:
             return " and ".join(map(self.title, several))
@@ -204,9 +204,9 @@ class Training:
         return f"{titles[0]}, {titles[1]} and {len(titles) - FEW} more"
 
     def models_of(self, tensors: Iterable[int]) -> str:
-        """The models these are of, each by its type and the line that first ran it.
+        """The models of these tensors, by type and the line of the first call.
 
-        As in "the Net called at train.py:32"; "" where that is not known.
+        As in "the Net called at train.py:32"; "" if not known.
         """
         roots = dict.fromkeys(self.root_of(each) for each in tensors if each in self.parameters)
         modules = self.trace.table(Module)
@@ -219,7 +219,7 @@ class Training:
         return " and ".join(said[:FEW])
 
     def told_apart(self, some: Iterable[int], held: Iterable[int]) -> str:
-        """The models of these and of an optimizer's parameters, if their names are the same."""
+        """The models of these and of an optimizer's parameters, if their names are equal."""
         some, held = {*some}, {*held}
         if not {*map(self.title, some)} & {*map(self.title, held)}:
             return ""
@@ -229,7 +229,7 @@ class Training:
         return f": they belong to {theirs}, and those of the same names that it holds to {its}"
 
     def title(self, tensor: int) -> str:
-        """Its name for a person, with further paths: "head.weight (also embed.weight)"."""
+        """The name in messages, with further paths: "head.weight (also embed.weight)"."""
         return f"{self.name(tensor)}{also(self.trace, tensor)}"
 
     def name(self, tensor: int) -> str:
@@ -243,7 +243,7 @@ class Training:
 
 
 def _common(titles: list[str]) -> str:
-    """The path that all names begin with."""
+    """The longest path with which all names begin."""
     paths = [title.split(".") for title in titles]
     together: list[str] = []
     for parts in zip(*(path[:-1] for path in paths), strict=False):

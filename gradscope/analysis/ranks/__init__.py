@@ -1,1 +1,1 @@
-"""Traces of processes that train together: made one, and told apart again."""
+"""Traces of processes that train together: merging them, and extracting a rank."""

@@ -1,9 +1,9 @@
-"""How the clocks of ranks stand to one another, and how that is known.
+"""Aligns the clocks of ranks.
 
 Ranks of one machine share its clock. Clocks of several machines differ by milliseconds; but a
-collective ends on all ranks when the last has come to it, and a backward of DistributedDataParallel
-when the last gradient has been reduced: such ends, matched one by one, say by how much. Where there
-are none, the machines' clocks are taken at their word.
+collective ends on all ranks when the last one has entered it, and a backward of
+DistributedDataParallel when the last gradient has been reduced: the differences of such ends show
+the differences of clocks. If there are none, the machines' clocks are used unchanged.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from gradscope.trace.trace import Trace
 
 REDUCES = "DistributedDataParallel"
 GOES_ON = ", asynchronous"
-"""Ends the names of collectives that had not come to their end when they returned."""
+"""End of the names of collectives that may not have finished when they returned."""
 
 Ends: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Of each rank, by how many ns its times come later than those of the earliest clock base."""
+    """The shift of each rank's times in ns, relative to the earliest clock base."""
 
     shifts: tuple[int, ...]
-    base: int  # of all: ns since the epoch
-    words: str  # how that is known
+    base: int  # of all ranks: ns since the epoch
+    words: str  # how the clocks were aligned
 
 
 def clocks(traces: Sequence[Trace]) -> Clocks:
-    """One clock for all: that of the first trace."""
+    """One clock for all traces: that of the first one."""
     bases = [trace.meta.get("clock_base", 0) for trace in traces]
     if len({trace.meta.get("host") for trace in traces}) == 1:
         return _from(bases, "ranks ran on one machine and share its clock")
@@ -64,7 +64,7 @@ def _reduces(trace: Trace) -> bool:
 
 
 def _together(traces: Sequence[Trace]) -> tuple[str, list[Ends]]:
-    """What all ranks ended together, and when each did; "": nothing is known of that kind."""
+    """Events that all ranks ended together, and their ends; "": there are none."""
     met = [_collectives(trace) for trace in traces]
     if met[0][0] and all(names == met[0][0] for names, _ in met):
         return "collectives", [ends for _, ends in met]
@@ -76,7 +76,7 @@ def _together(traces: Sequence[Trace]) -> tuple[str, list[Ends]]:
 
 
 def _collectives(trace: Trace) -> tuple[list[str], Ends]:
-    """The names of those that ended as they returned, in order, and when."""
+    """The names of collectives that ended when they returned, in order, and their ends."""
     spans = trace.table(Span)
     names = np.array(trace.texts(spans.array("name")), object)
     waited = np.array([not name.endswith(GOES_ON) for name in names], np.bool_)
@@ -85,7 +85,7 @@ def _collectives(trace: Trace) -> tuple[list[str], Ends]:
 
 
 def _backwards(trace: Trace) -> Ends:
-    """When outermost backwards ended."""
+    """The ends of outermost backwards."""
     tasks = trace.table(GraphTask)
     ended: Ends = tasks.array("end")[(tasks.array("parent") == NONE) & (tasks.array("end") != NONE)]
     return ended

@@ -1,4 +1,4 @@
-"""What `meta` says of a run of several ranks."""
+"""The rows of `meta` for a run of several ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNTED = ("dropped", "unwanted", "unseen", "own_time")
 def facts_of_all(
     traces: Sequence[Trace], ids: Sequence[Mapping[str, tuple[int, int]]], time: Clocks
 ) -> dict[str, Any]:
-    """The facts that hold for all, and under `ranks` those of each, with the ids that it has."""
+    """The facts that apply to all ranks, and under `ranks` those of each, with its ids."""
     facts = {key: value for key, value in traces[0].meta.items() if key not in OF_ONE}
     facts["clock_base"], facts["clock"] = time.base, time.words
     facts["ranks"] = [
@@ -39,7 +39,7 @@ def facts_of_all(
 
 
 def _lists(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What every rank has observed, what some have inferred, what some lack; the lowest level."""
+    """What all ranks observed, what some inferred, and what some lack; the lowest level."""
     named = {
         kind: [{*meta[kind]} for meta in metas if kind in meta]
         for kind in ("observed", "inferred", "absent")
@@ -74,7 +74,7 @@ def _counts(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _endings(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How it ended, if all say so: `ok` if all did well, else the first that did not."""
+    """How the run ended, if all ranks have that: `ok`, or the ending of the first that failed."""
     if not all("exit" in meta for meta in metas):
         return {}
     bad = [meta for meta in metas if meta["exit"] != "ok"]
@@ -86,7 +86,7 @@ def _endings(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def shared_rows(
     texts: dict[str, int], devices: Sequence[str], facts: Mapping[str, Any]
 ) -> Iterator[Block]:
-    """The rows of text, of devices (numbered as they come) and of `meta`; texts get their ids."""
+    """The rows of texts, devices (numbered in order) and `meta`; new texts get ids."""
     following = max(texts.values(), default=0)
     values = [orjson.dumps(value).decode() for value in facts.values()]
     for text in (*devices, *facts, *values):

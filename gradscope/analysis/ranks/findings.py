@@ -1,4 +1,4 @@
-"""What rules say of a merged trace: each rank is looked at by itself, and what is alike is one."""
+"""Findings of a merged trace: each rank is checked separately, and equal findings are merged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.trace.trace import Trace
 
 
 def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -> Iterator[Finding]:
-    """The findings of a trace; of a merged one those of its ranks, each once with its ranks."""
+    """The findings of a trace; for a merged one those of its ranks, merged with their ranks."""
     if "ranks" not in trace.meta:
         yield from findings(trace)
         return
@@ -33,7 +33,7 @@ def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -
 
 
 def _in_the_whole(part: RankPart, finding: Finding) -> Finding:
-    """The same with its events as the merged trace counts them; other ids are the same there."""
+    """The evidence with the event numbers of the merged trace; other ids are the same."""
     evidence = tuple(
         Evidence(each.table, int(part.seqs[each.id])) if each.table.startswith("event") else each
         for each in finding.evidence

@@ -1,7 +1,7 @@
 """The traces of several ranks as one: ids follow each other, times are on one clock.
 
-Each rank's rows stay whole and in order; which ids are whose, `meta.ranks` says. Text and devices
-are shared. Events of all ranks are ordered by time, those of one rank as they were.
+The rows of each rank stay in order; `meta.ranks` contains the ids of each rank. Texts and devices
+are shared. Events of all ranks are ordered by time, without changing the order within a rank.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SHARED = frozenset({String.TABLE, Device.TABLE, Meta.TABLE})
 
 @dataclass(slots=True)
 class _Rank:
-    """One of the traces, and what its numbers become."""
+    """One of the traces, and the offsets of its ids."""
 
     trace: Trace
     shift: int  # ns
-    first: dict[str, int] = field(default_factory=dict)  # by table: what its id 0 becomes
+    first: dict[str, int] = field(default_factory=dict)  # by table: the new id of its id 0
     first_queue: int = 0
     strings: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     devices: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -44,7 +44,7 @@ def rank_of(trace: Trace) -> int:
 
 
 def merged(traces: Sequence[Trace]) -> Trace:
-    """One trace of them all, by rising rank."""
+    """A single trace of all, in the order of ranks."""
     traces = sorted(traces, key=rank_of)
     numbers = [rank_of(trace) for trace in traces]
     if len({*numbers}) < len(numbers) or any("ranks" in trace.meta for trace in traces):
@@ -70,7 +70,7 @@ def merged(traces: Sequence[Trace]) -> Trace:
 
 
 def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]:
-    """Give every rank its numbers; the text of all, and the devices by name."""
+    """Assign offsets to all ranks. Returns the texts and the names of devices, with their ids."""
     texts: dict[str, int] = {"": 0}
     names: dict[str, int] = {}
     following: dict[str, int] = dict.fromkeys(TABLES, 0)
@@ -92,7 +92,7 @@ def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]
 
 
 def _numbered(ids: Integers, names: Sequence[str], known: dict[str, int]) -> Integers:
-    """What each id becomes, as an array to be looked up in."""
+    """The new id of each old id, as an array."""
     becomes = np.zeros(int(ids.max()) + 1 if len(ids) else 1, np.int64)
     for id, name in zip(ids.tolist(), names, strict=True):
         becomes[id] = known.setdefault(name, len(known))
@@ -107,7 +107,7 @@ def _with(trace: Trace, column: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _order_events(ranks: Sequence[_Rank]) -> None:
-    """By time over all ranks; within a rank nothing moves."""
+    """Number events by time over all ranks; the order within a rank stays."""
     seqs, keys, whose = [], [], []
     for number, rank in enumerate(ranks):
         seq = np.concatenate([data["seq"] for data in _with(rank.trace, "seq")] or [_NOTHING])
@@ -143,7 +143,7 @@ def _blocks(rank: _Rank, texts: dict[str, int]) -> Iterator[Block]:
 
 
 def _threads(rank: _Rank, names: Integers, texts: dict[str, int]) -> dict[str, Data]:
-    """Threads of several ranks are told apart by their names, too."""
+    """Add the rank to the names of threads, to distinguish them."""
     number = rank_of(rank.trace)
     called = [f"rank {number} {name}".rstrip() for name in rank.trace.texts(names)]
     for name in called:
@@ -181,7 +181,7 @@ def _moved(ids: Integers, by: int) -> Integers:
 
 
 def _found(cells: Integers, old: Integers, new: Integers) -> Integers:
-    """What numbers of events became; NONE and those of none stay."""
+    """The new numbers of events; NONE for other numbers."""
     if not len(old):
         return cells
     place = np.minimum(np.searchsorted(old, cells), len(old) - 1)
@@ -189,7 +189,7 @@ def _found(cells: Integers, old: Integers, new: Integers) -> Integers:
 
 
 def _in_order_of_seq(blocks: Sequence[Block]) -> Iterator[Block]:
-    """All blocks; those of events with their rows by rising `seq` over all ranks."""
+    """All blocks; rows of events are sorted by `seq` over all ranks."""
     by_table: dict[str, list[Block]] = {}
     for block in blocks:
         by_table.setdefault(block.table, []).append(block)
@@ -203,7 +203,7 @@ def _in_order_of_seq(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def _ids_of(rank: _Rank) -> dict[str, tuple[int, int]]:
-    """Of each table, the first id that is this rank's, and the first that is not any more."""
+    """For each table, the first id of this rank, and the first one after its last."""
     found = {}
     for name, first in rank.first.items():
         ids = rank.trace.tables[name].data.get("id")
@@ -213,7 +213,7 @@ def _ids_of(rank: _Rank) -> dict[str, tuple[int, int]]:
 
 
 def _horizon(rank: _Rank) -> int:
-    """Up to which event nothing is missing."""
+    """The last event up to which nothing is missing."""
     old, new = rank.seqs
     whole = new[old <= (rank.trace.horizon or 0)]
     return int(whole.max()) if len(whole) else NONE

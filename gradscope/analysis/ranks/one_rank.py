@@ -1,4 +1,4 @@
-"""The part of a merged trace that is one rank's: ids, names and times as they are in the whole."""
+"""Extracts one rank from a merged trace: ids, names and times stay the same."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 TELLS = ("thread", "task", "node", "tensor")
-"""Columns whose id says whose a row is that has none of its own, the surest first."""
+"""Columns that show the rank of a row without an id, the most reliable first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankPart:
-    """What of a merged trace is one rank's."""
+    """One rank's part of a merged trace."""
 
     rank: int
     trace: Trace
-    seqs: Integers  # by the `seq` of an event of this part: its `seq` in the whole
+    seqs: Integers  # the `seq` in the whole, by the `seq` of this part
 
 
 def parts(trace: Trace) -> tuple[RankPart, ...]:
@@ -37,7 +37,7 @@ def parts(trace: Trace) -> tuple[RankPart, ...]:
 
 
 def only(trace: Trace, rank: int | None) -> Trace:
-    """What of a trace is this rank's; all of it, if none is asked for."""
+    """The part of this rank; the whole trace for None."""
     if rank is None:
         return trace
     found = {each.get("rank"): each for each in _ranks(trace)}
@@ -99,12 +99,12 @@ def _within(cells: Integers, between: tuple[int, int] | None) -> NDArray[np.bool
 
 
 def _again(seq: Integers, kept: Integers) -> Integers:
-    """Events counted anew, without holes."""
+    """Numbers of events without gaps."""
     return np.where(seq == NONE, NONE, np.searchsorted(kept, seq))
 
 
 def _facts(trace: Trace, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the whole, and those of the rank itself."""
+    """The facts of the whole, replaced by those of the rank."""
     own = {key: value for key, value in facts.items() if key not in {"ids", "clock_base"}}
     of_one = {"ranks", "exit", "exit_code"}
     return {key: value for key, value in trace.meta.items() if key not in of_one} | own

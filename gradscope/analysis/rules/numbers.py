@@ -99,9 +99,9 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
 
 
 def _by_line(told_of: list[_Told]) -> Iterator[_Told]:
-    """One for each line and severity: the first that was seen to originate there, with the others.
+    """One finding for each line and severity: the first observed origin, with the others.
 
-    Where a line has several calls, a non-finite result of one makes others non-finite, too.
+    If a line has several calls, a non-finite result of one makes others non-finite.
     """
     lines: dict[Hashable, list[_Told]] = defaultdict(list)
     for place, each in enumerate(told_of):
@@ -160,11 +160,11 @@ class _Told:
         cause = "them" if self.others else "it"
         then = ", then ".join(named[:FOLLOWED])
         why = f"{self.found.why}; what followed from {cause}: {then}{rest}"
-        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # they name none
+        rows = (Evidence(Value.TABLE, birth.value) for birth in others)  # the text has no ids
         return replace(self.found, why=why, evidence=(*self.found.evidence, *rows))
 
     def beside(self, others: list[_Told]) -> _Told:
-        """The same, with what else originated on its line."""
+        """The same finding, with other origins on its line."""
         words = [f"{each.birth.kind} {each.place.words}" for each in others]
         named = list(dict.fromkeys(words))
         more = len(named) - FOLLOWED
@@ -207,7 +207,7 @@ def _a_loss_is_not_finite(trace: Trace) -> bool:
 
 
 def _of_losses(trace: Trace, tasks: Ints | None = None) -> NDArray[np.bool_]:
-    """Which values belong to results that backwards began at: these backwards, or all."""
+    """The values of results at which backwards began: of these backwards, or of all."""
     values, ops, all_ = trace.table(Value), trace.table(Op), trace.table(GraphTask)
     roots = all_.ragged("roots")
     if tasks is not None:
@@ -248,7 +248,7 @@ def _last_reached(trace: Trace) -> int:
 
 
 def _matters(trace: Trace) -> NDArray[np.bool_]:
-    """Which values belong to backwards, or are what one began at."""
+    """The values that belong to backwards, or at which one began."""
     forward = np.isin(trace.table(Value)["place"], (Place.LEAF, Place.OP_OUTPUT))
     return ~forward | _of_losses(trace)
 
@@ -312,7 +312,7 @@ GUARDS = {
     "acos": "{}.clamp(-1 + 1e-6, 1 - 1e-6)",
     "asin": "{}.clamp(-1 + 1e-6, 1 - 1e-6)",
 }
-"""What keeps an argument inside the function's domain."""
+"""Expressions that keep an argument inside the function's domain."""
 
 
 def _guarded(place: PlaceInWords, birth: Birth) -> str:

@@ -67,7 +67,7 @@ def with_dim(line: str, dim: int) -> str:
 
 
 def _rewritten(line: str, change: Change) -> str:
-    """A line with one call in it changed, and "" if that cannot be done."""
+    """A line with one changed call; "" if that is not possible."""
     text = line.strip()
     if len(text) > LONGEST_LINE or not text.isascii():
         return ""
@@ -90,7 +90,7 @@ def code_of(line: str) -> str:
 
 
 def instead(new: str, old: str) -> str:
-    """What to write instead of which line, both without the comment at the end."""
+    """The advice to write one line instead of another, both without comments."""
     return f"write `{code_of(new)}` instead of `{code_of(old)}`"
 
 
@@ -116,7 +116,7 @@ def guarded(line: str, names: Iterable[str], guard: str) -> str:
 
 
 def segment(text: str, node: ast.AST) -> str:
-    """The part of a text that a node was read from."""
+    """The part of a text that a node was parsed from."""
     return ast.get_source_segment(text, node) or ""
 
 

@@ -1,1 +1,1 @@
-"""Mistakes that stand in the text of a program, found when a trace is read."""
+"""Mistakes in the source text of a program, found when a trace is read."""

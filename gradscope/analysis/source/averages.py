@@ -1,7 +1,7 @@
-"""Moving averages that a program keeps, and how much of what they were each update leaves.
+"""Finds moving averages in a program, and the factor of their old values in each update.
 
-`ema.mul_(m).add_(new, alpha=1 - m)`, `ema.lerp_(new, 1 - m)`, `ema = m * ema + (1 - m) * new`: told
-where both factors can be read in the file, as numbers, defaults or options, and are 1 together.
+`ema.mul_(m).add_(new, alpha=1 - m)`, `ema.lerp_(new, 1 - m)`, `ema = m * ema + (1 - m) * new`:
+found if both factors are numbers, defaults or options in the file, and add up to 1.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from gradscope.analysis.source.functions import (
 )
 
 HOPS = 3
-"""A name may stand for a name, which stands for one, ..."""
+"""Largest number of names that are followed: a name may refer to another name."""
 
 SAME = frozenset(("data", "detach", "clone"))
-"""What is behind a name, and is still it."""
+"""Attributes and methods that return the same tensor."""
 
 Numbers = dict[str, list[ast.expr | None]]
-"""By name: what it is given somewhere in the file; None: something that is no expression."""
+"""The values assigned to each name in the file; None: a value that is not an expression."""
 
 
 class Average(NamedTuple):
-    """A statement that keeps one."""
+    """A statement that updates a moving average."""
 
     line: int
-    name: str  # of the average, as it stands there
-    new: str  # likewise, of what it takes in
-    kept: float  # the factor of what it was
-    in_place: bool  # written by a method that writes tensors, or as `.data`
-    swapped: str  # the statement with its two factors the other way round
+    name: str  # of the average, as written
+    new: str  # the new value, as written
+    kept: float  # the factor of the old value
+    in_place: bool  # written by an in-place method, or as `.data`
+    swapped: str  # the statement with its factors swapped
 
 
 class _Parts(NamedTuple):
     average: ast.expr
     new: ast.expr
-    kept: ast.expr  # factors; of lerp: 1 less the weight, and that
+    kept: ast.expr  # factors; for lerp: 1 minus the weight, and the weight
     taken: ast.expr
 
 
@@ -66,7 +66,7 @@ def _average(statement: ast.stmt, known: Numbers) -> Average | None:
     return Average(statement.lineno, name, new, kept, in_place, swapped)
 
 
-# The forms that an update has -------------------------------------------------------------------
+# Forms of updates -------------------------------------------------------------------------------
 
 
 def _parts(statement: ast.stmt) -> tuple[_Parts | None, bool]:
@@ -127,7 +127,7 @@ def _of_lerp(target: ast.expr, value: ast.expr) -> _Parts | None:
 
 
 def _product(value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """What is multiplied, and by what, both ways round."""
+    """The two factors of a product, in both orders."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
         return [(value.right, value.left), (value.left, value.right)]
     return []
@@ -138,12 +138,12 @@ def _one_less(weight: ast.expr) -> ast.expr:
 
 
 def _is_number(factor: ast.expr) -> bool:
-    """Whether it looks like a factor, and not like what is averaged."""
+    """Whether it may be a factor, and not a tensor that is averaged."""
     return not any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(factor))
 
 
 def _plain(expression: ast.expr) -> str:
-    """The expression as written, without `.data` and the like."""
+    """The expression as written, without `.data` and similar."""
     while True:
         if isinstance(expression, ast.Attribute) and expression.attr in SAME:
             expression = expression.value
@@ -156,7 +156,7 @@ def _plain(expression: ast.expr) -> str:
 
 
 class _Swap(ast.NodeTransformer):
-    """Puts two expressions into each other's place."""
+    """Swaps two expressions."""
 
     def __init__(self, one: ast.expr, other: ast.expr) -> None:
         self._instead: dict[ast.AST, ast.AST] = {one: other, other: one}
@@ -168,15 +168,15 @@ class _Swap(ast.NodeTransformer):
 
 def _swapped(statement: ast.stmt, kept: ast.expr, taken: ast.expr) -> str:
     text = ast.unparse(_Swap(kept, taken).visit(statement))
-    _Swap(kept, taken).visit(statement)  # and back
+    _Swap(kept, taken).visit(statement)  # swap back
     return text
 
 
-# What names stand for ---------------------------------------------------------------------------
+# Values of names --------------------------------------------------------------------------------
 
 
 def _numbers(tree: ast.Module) -> Numbers:
-    """Everything that is given to each name, attribute and parameter of these names."""
+    """All values that are assigned to names, attributes and parameters."""
     known: Numbers = defaultdict(list)
     for each in ast.walk(tree):
         if isinstance(each, ast.Assign):
@@ -210,7 +210,7 @@ def _note(known: Numbers, target: ast.expr, value: ast.expr | None) -> None:
 
 
 def _note_call(known: Numbers, call: ast.Call) -> None:
-    """`EMA(net, decay=0.999)`, and options of a command line."""
+    """Keyword arguments, as in `EMA(net, decay=0.999)`, and command-line options."""
     given = {each.arg: each.value for each in call.keywords if each.arg}
     for name, value in given.items():
         known[name].append(value)
@@ -222,7 +222,7 @@ def _note_call(known: Numbers, call: ast.Call) -> None:
 
 
 def _value(expression: ast.expr, known: Numbers, hops: int = HOPS) -> float:
-    """The number that it is; NaN where that is not known, or there are several."""
+    """The value of an expression; NaN if it is unknown, or there are several."""
     if isinstance(expression, ast.Constant):
         number = expression.value
         return float(number) if isinstance(number, int | float) else math.nan
@@ -232,7 +232,7 @@ def _value(expression: ast.expr, known: Numbers, hops: int = HOPS) -> float:
             return one - other
         return one + other if isinstance(expression.op, ast.Add) else math.nan
     if isinstance(expression, ast.Name | ast.Attribute) and hops:
-        name = last_name(expression)  # `self.decay = decay` says nothing of it
+        name = last_name(expression)  # `self.decay = decay` has no information
         given = [each for each in known.get(name, []) if last_name(each) != name]
         values = {math.nan if e is None else _value(e, known, hops - 1) for e in given}
         return values.pop() if len(values) == 1 else math.nan

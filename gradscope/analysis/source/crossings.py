@@ -1,6 +1,6 @@
-"""Where a program makes tensors of numbers that come from elsewhere: of lists, arrays, files.
+"""Finds where a program creates tensors from data: lists, arrays, files.
 
-Such a call is no operation on tensors, and has no stand-in (Note [A frame that is not there]).
+Such calls are not operations on tensors, and have no stand-in (Note [A frame that is not there]).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from gradscope.trace.schema import FROM_NUMBERS
 
 
 class Crossing(NamedTuple):
-    """A statement that makes a tensor of numbers."""
+    """A statement that creates a tensor from data."""
 
     line: int
     by: str  # from_numpy
-    name: str  # of the variable or attribute that is given it; ""
+    name: str  # of the variable or attribute that it is assigned to; ""
 
 
 @at_most(50)
 def crossings(tree: ast.Module) -> Iterator[Crossing]:
-    """Those of a file, but of numbers that stand there themselves."""
+    """The crossings of a file, without tensors of literal numbers."""
     for statement in all_statements(tree):
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr):
             value = statement.value

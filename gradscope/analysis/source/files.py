@@ -1,7 +1,7 @@
-"""The program's own files, as the trace has them, and what is found in their text.
+"""The program's own files in the trace, and searches in their text.
 
-To find something else: write a function of a file's tree (or of all trees, for `across`) in this
-folder, and ask `trace.once(SourceFiles)` for what it finds.
+To add a search: write a function of a file's tree (or of all trees, for `across`) in this folder,
+and pass it to `trace.once(SourceFiles)`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradscope.trace.trace import Trace
 
 
 class OnALine(Protocol):
-    """Something found in a file; it has a line."""
+    """Something found in a file, with its line."""
 
     @property
     def line(self) -> int: ...
@@ -60,7 +60,7 @@ class InSource(Generic[F]):
 
 
 class SourceFiles:
-    """All files of the program that are in a trace; each function is asked once."""
+    """All files of the program in a trace; each search runs once."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -76,13 +76,13 @@ class SourceFiles:
         )
 
     def each(self, find: Callable[[ast.Module], Iterable[F]]) -> Sequence[InSource[F]]:
-        """What a function finds in each of the files, one after the other."""
+        """The results of a search in each file, in order."""
         return self._once(find, lambda: self._in_each(find))
 
     def across(
         self, find: Callable[[Sequence[ast.Module]], Iterable[tuple[int, F]]]
     ) -> Sequence[InSource[F]]:
-        """What a function of all files finds, with the number of the file it is in."""
+        """The results of a search in all files, each with the index of its file."""
         return self._once(find, lambda: self._in_all(find))
 
     def _once(
@@ -108,7 +108,7 @@ T = TypeVar("T")
 
 
 def _tried(find: Callable[[], Iterable[T]]) -> Sequence[T]:
-    """What is found; nothing, in expressions that are nested deeper than Python can follow."""
+    """The results; none if expressions are nested deeper than Python's recursion limit."""
     try:
         return list(find())
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Which names a program looks for among those of its parameters, and where it reads gradients."""
+"""Finds the words that a program searches in names of parameters, and where it reads gradients."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Loop = ast.For | ast.comprehension
 
 
 class Filter(NamedTuple):
-    """What is looked for in names: `"lora_" in name`."""
+    """A search for words in names: `"lora_" in name`."""
 
     line: int
     words: tuple[str, ...]
     how: str  # in, startswith, endswith, equal
-    freezes: bool  # it decides what asks for gradients
+    freezes: bool  # it decides which parameters require grad
 
 
 class GradientRead(NamedTuple):
-    """A statement that reads `.grad`, and does more than to clear it."""
+    """A statement that reads `.grad`, except to clear it."""
 
     line: int
-    apart: bool  # in a function that calls no backward itself
+    apart: bool  # in a function that does not call backward
 
 
 @at_most(20)
@@ -45,7 +45,7 @@ def filters(tree: ast.Module) -> Iterator[Filter]:
 
 
 def _lists(tree: ast.Module) -> dict[str, tuple[str, ...]]:
-    """Names that stand for lists of words, in the whole file."""
+    """Names of lists of words, in the whole file."""
     return {
         target.id: words
         for each in ast.walk(tree)
@@ -56,11 +56,11 @@ def _lists(tree: ast.Module) -> dict[str, tuple[str, ...]]:
 
 
 def _loops(statement: ast.stmt) -> Iterator[tuple[Loop, list[ast.AST]]]:
-    """A loop over names, with what is computed for each of them."""
+    """A loop over names, with the code that runs for each of them."""
     if isinstance(statement, ast.For) and _goes_over_names(statement.iter):
         yield statement, list(statement.body)
     if isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.Try):
-        return  # what is inside has its turn
+        return  # nested statements are visited separately
     for each in ast.walk(statement):
         for loop in getattr(each, "generators", ()):
             if _goes_over_names(loop.iter):
@@ -96,7 +96,7 @@ def _tests(loop: Loop, scope: list[ast.AST], lists: dict[str, tuple[str, ...]]) 
 def _sought(
     test: ast.AST, name: str, bound: dict[str, tuple[str, ...]]
 ) -> tuple[str, tuple[str, ...]]:
-    """How a test looks for words in a name, and for which."""
+    """How a test searches for words in a name, and the words."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
         if isinstance(test.ops[0], ast.In | ast.NotIn):
@@ -128,7 +128,7 @@ def _words(expression: ast.expr, bound: dict[str, tuple[str, ...]]) -> tuple[str
 
 @at_most(20)
 def reads(tree: ast.Module) -> Iterator[GradientRead]:
-    """Where a file reads gradients; not where it clears or asks for them."""
+    """The lines of a file that read gradients, without those that clear them."""
     blocks = ast.FunctionDef | ast.ClassDef | ast.For | ast.If | ast.With
     for _, body in functions(tree):
         apart = not any(map(_calls_backward, body))

@@ -1,4 +1,4 @@
-"""The functions and statements of a file, and what else all that look into it need."""
+"""The functions and statements of a file, and helpers for searches in it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 ADDERS = frozenset(
     ("append", "appendleft", "extend", "add", "insert", "setdefault", "update", "put")
 )
-"""Methods that put something into a container."""
+"""Methods that add something to a container."""
 
 
 def parsed(text: str) -> ast.Module | None:
     """The tree of a file, or a line; None where this Python cannot read it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)  # before Python 3.12 of "\d"
+        warnings.simplefilter("ignore", DeprecationWarning)  # for "\d", before Python 3.12
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -30,12 +30,12 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def at_most(many: int) -> Callable[[Find[T]], Find[T]]:
-    """Let a function find no more than this number in one file."""
+    """Limit the number of results of a search in one file."""
     return lambda find: lambda tree: islice(find(tree), many)
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """Every function, by the name its code has, with its statements; the file itself first."""
+    """Every function, by the name of its code object, with its statements; the file first."""
     waiting: list[tuple[str, ast.AST]] = [("", tree)]
     yield "<module>", tree.body
     while waiting:
@@ -51,7 +51,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
 
 
 def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a function, those inside others too, but not those of inner functions."""
+    """The statements of a function, including nested ones, but not those of inner functions."""
     for each in body:
         yield each
         if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -71,7 +71,7 @@ def is_named(expression: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
 
 
 def last_name(expression: ast.AST | None) -> str:
-    """`c` of `a.b.c` and of `c`; "": it is neither."""
+    """`c` of `a.b.c` and of `c`; "" for other expressions."""
     if isinstance(expression, ast.Attribute):
         return expression.attr
     return expression.id if isinstance(expression, ast.Name) else ""

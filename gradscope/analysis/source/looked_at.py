@@ -1,7 +1,7 @@
-"""Where a program takes numbers out of the graph only to look at them: for a log, a plot, a list.
+"""Finds where a program takes values out of the graph only to show them: in a log, a plot, a list.
 
-Followed is, in the source, what is made of them: the names, attributes and containers that they are
-given to, and what is computed of those. Wherever that is not known, they may come into a loss.
+The values are followed in the source: names, attributes and containers that they are assigned to,
+and what is computed from those. If that is not known, they may be part of a loss.
 """
 
 from __future__ import annotations
@@ -20,48 +20,48 @@ from gradscope.analysis.source.functions import (
 )
 
 MOST = 200
-"""Maximum number of lines noted for each file."""
+"""Largest number of lines that are reported for each file."""
 
 FAR = 400
-"""Maximum number of places that are followed from one cut."""
+"""Largest number of expressions that are followed from one cut."""
 
 CUTS = frozenset(("detach", "data", "item", "tolist", "numpy", "argmax", "argmin"))
 
 NO_NUMBERS = frozenset((
     "print", "len", "type", "str", "repr", "isinstance", "shape", "size", "dtype", "device", "ndim",
 ))  # fmt: skip
-"""Functions and attributes that give none of the numbers they are given."""
+"""Functions and attributes whose result does not contain the values of their arguments."""
 
 LOGS = re.compile(
     r"log|^add_(scalar|histogram|image|text|figure)|^set_(postfix|description)|^(write|save|report)"
     r"|^(info|debug|warning|error|pprint|plot|scatter|hist|imshow|dump|track|record)$"
 )
-"""Names of functions, called for what they do, that show or write what they are given."""
+"""Names of functions, called as statements, that show or write their arguments."""
 
 PASSING = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set,
     ast.Dict, ast.Starred, ast.Subscript, ast.Slice, ast.ListComp, ast.SetComp, ast.DictComp,
     ast.GeneratorExp,
 )  # fmt: skip
-"""What is made of an expression by these has its numbers in it."""
+"""Expressions whose result contains the values of their parts."""
 
 ENDS = (ast.JoinedStr, ast.FormattedValue, ast.Expr, ast.If, ast.While, ast.Assert, ast.Delete)
 """Values end here: in a text, an unused result, or a condition."""
 
 
 class LoggedCut(NamedTuple):
-    """A line that takes numbers out of the graph, none of which can come into a loss."""
+    """A line that takes values out of the graph, none of which can be part of a loss."""
 
     line: int
     by: str  # detach, item
 
 
 class _Loss(Exception):  # noqa: N818 -- no error: it ends a search
-    """What was followed may come into a loss."""
+    """Raised when a value that is followed may be part of a loss."""
 
 
 def looked_at(trees: Sequence[ast.Module]) -> Iterator[tuple[int, LoggedCut]]:
-    """Such lines in the files of a program, each with the number of its file."""
+    """The lines whose cuts reach no loss, each with the index of its file."""
     uses = _Uses(trees)
     for number, tree in enumerate(trees):
         yield from ((number, each) for each in islice(_of_file(tree, uses), MOST))
@@ -78,7 +78,7 @@ def _of_file(tree: ast.Module, uses: _Uses) -> Iterator[LoggedCut]:
 
 
 class _Uses:
-    """What is done with names, attributes and functions of a program."""
+    """The uses of names, attributes and functions of a program."""
 
     def __init__(self, trees: Sequence[ast.Module]) -> None:
         self._parents = {
@@ -121,7 +121,7 @@ class _Uses:
         return False
 
     def _after(self, each: ast.AST) -> Iterator[ast.AST]:
-        """Where the numbers of an expression stand next."""
+        """The expressions that contain the values of an expression next."""
         parent = self._parents[each]
         if isinstance(parent, ENDS):
             return
@@ -148,9 +148,9 @@ class _Uses:
             yield from given
 
     def _given(self, value: ast.AST, place: int | None) -> list[ast.AST] | None:
-        """Where a statement's value is read; of a tuple, what is in this place.
+        """The expressions that read the value of a statement; for a tuple, its item at `place`.
 
-        None: it is no statement's.
+        None: it is not the value of a statement.
         """
         statement = self._parents[value]
         if isinstance(statement, ast.Return):
@@ -175,17 +175,17 @@ class _Uses:
         if name in ADDERS or name.endswith("_"):
             yield from self._reads_of(getattr(call.func, "value", call))
         elif dropped and not known:
-            raise _Loss  # who knows what it keeps
+            raise _Loss  # it may store its argument
         yield call
 
     def _reads_of_parameter(
         self, definition: Definition, call: ast.Call, given: ast.AST
     ) -> Iterator[ast.AST]:
-        """Where a function of the program's reads what it is given."""
+        """The expressions in a function of the program that read this argument."""
         names = [each.arg for each in (*definition.args.posonlyargs, *definition.args.args)]
         del names[: names[:1] == ["self"]]
         for each in call.keywords:
-            if each.value is given and each.arg:  # its value is what was followed
+            if each.value is given and each.arg:  # its value is the one that is followed
                 yield from self._reads[definition, each.arg]
                 return
         place = call.args.index(given) if given in call.args else len(names)
@@ -194,7 +194,7 @@ class _Uses:
         yield from self._reads[definition, names[place]]
 
     def _returned(self, statement: ast.Return, place: int | None) -> list[ast.AST]:
-        """What calls the function that returns it, or reads that part of what it returns."""
+        """The calls of the function that returns it, or the reads of this item of their result."""
         inner: ast.AST = statement
         while not isinstance(inner, Definition):
             inner = self._parents[inner]
@@ -208,7 +208,7 @@ class _Uses:
         return found
 
     def _reads_of(self, target: ast.AST) -> Iterator[ast.AST]:
-        """Where a program reads what it has given a value, or put a value into."""
+        """The expressions that read a name, attribute or container with the value."""
         while isinstance(target, ast.Subscript | ast.Starred) or _is_memory(target):
             target = target.value  # type: ignore[attr-defined]
         if isinstance(target, ast.Tuple | ast.List):
@@ -222,7 +222,7 @@ class _Uses:
             raise _Loss
 
     def _scope(self, each: ast.AST, name: str) -> ast.AST | None:
-        """The function whose variable it is; None: it is a file's."""
+        """The function to which a variable belongs; None: it belongs to the file."""
         inner = self._parents.get(each)
         while inner is not None:
             if name in self._assigned.get(inner, ()):
@@ -232,7 +232,7 @@ class _Uses:
 
 
 def _part(target: ast.expr, place: int | None) -> ast.expr:
-    """What is given the value in this place of a tuple; all of it, where that is not known."""
+    """The target that receives this item of a tuple; the whole target if that is not known."""
     parts = target.elts if isinstance(target, ast.Tuple) else []
     starred = any(isinstance(each, ast.Starred) for each in parts)
     return target if place is None or starred or place >= len(parts) else parts[place]
@@ -243,7 +243,7 @@ def _is_memory(target: ast.AST) -> bool:
 
 
 def _assigned(definition: Definition) -> set[str]:
-    """The names that are a function's own."""
+    """The local names of a function."""
     arguments = definition.args
     found = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
     found |= {each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None}

@@ -1,4 +1,4 @@
-"""Attributes that a program sets and nothing reads, whose names are nearly those autograd reads."""
+"""Finds attributes that a program sets and nothing reads, with names like those of autograd."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 ALIKE = 0.85
-"""How much of a name is that of another one, as difflib counts."""
+"""Least similarity of names, as measured by difflib."""
 
 METHOD = "requires_grad_"
-"""It is called elsewhere, perhaps, and to set it is wrong all the same."""
+"""May be called elsewhere, but assigning it is always wrong."""
 
 GRADIENTS = frozenset(("grads", "grad_", "gradient", "gradients"))
 NEARLY_ASKS = re.compile(r"requir\w{0,3}_?grad(s|_|ient|ients)?$")
@@ -27,7 +27,7 @@ class Misspelt(NamedTuple):
 
 
 class _Scan(ast.NodeVisitor):
-    """What a file sets, and which names it uses in any other way."""
+    """The attributes that a file sets, and the names it uses in other ways."""
 
     def __init__(self) -> None:
         self.found: list[Misspelt] = []
@@ -70,13 +70,13 @@ class _Scan(ast.NodeVisitor):
     def _set(self, line: int, owner: ast.expr, name: str, value: ast.expr) -> None:
         meant = meant_by(name, value)
         if isinstance(owner, ast.Name) and owner.id in {"self", "cls"}:
-            self.used.add(name)  # an attribute of the program's own classes
+            self.used.add(name)  # an attribute of one of the program's own classes
         elif meant:
             self.found.append(Misspelt(line, name, meant))
 
 
 def meant_by(name: str, value: ast.expr) -> str:
-    """The attribute that autograd reads and this is nearly; "" where there is none."""
+    """The similar attribute that autograd reads; "" if there is none."""
     constant = value.value if isinstance(value, ast.Constant) else ...
     if name in GRADIENTS and constant is None:
         return "grad"
@@ -92,7 +92,7 @@ def _is_nearly(name: str, other: str) -> bool:
 
 
 def misspelt(trees: Sequence[ast.Module]) -> Iterator[tuple[int, Misspelt]]:
-    """Such attributes in the files of a program, each with the number of its file.
+    """The misspelt attributes of a program, each with the index of its file.
 
     None of them is read anywhere in the program.
     """

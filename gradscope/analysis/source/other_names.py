@@ -1,6 +1,6 @@
-"""Where a program gives a tensor another name, calls something with it, and reads the other later.
+"""Finds tensors with a second name that is read after a call with the tensor.
 
-`identity = x`, `out = self.relu(x)`, `return out + identity`: what is wanted is `x` as it was.
+`identity = x`, `out = self.relu(x)`, `return out + identity`: the unchanged `x` is expected.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from gradscope.analysis.source.functions import at_most, functions, is_named, ow
 
 
 class OtherName(NamedTuple):
-    """A call that is given a tensor which has another name, too, that is read later."""
+    """A call with a tensor that has another name, which is read later."""
 
     line: int
-    name: str  # the other
+    name: str  # the other name
     read: int  # the line that reads it
 
 
@@ -37,7 +37,7 @@ def _of_a_function(body: list[ast.stmt]) -> Iterator[OtherName]:
 
 
 def _calls(later: list[ast.stmt], name: str, of: str) -> Iterator[OtherName]:
-    """The first statement that calls something with it, as long as both are names of the same."""
+    """The first statement that calls something with it, while both names are the same tensor."""
     for place, statement in enumerate(later):
         given = any(_is_given(each, of) for each in ast.walk(statement))
         rest = later[place + 1 :]
@@ -53,7 +53,7 @@ def _calls(later: list[ast.stmt], name: str, of: str) -> Iterator[OtherName]:
 
 
 def _is_given(part: ast.AST, name: str) -> bool:
-    """`f(x)`, `x.relu_()`."""
+    """Whether this is a call with the name: `f(x)`, `x.relu_()`."""
     if not isinstance(part, ast.Call):
         return False
     owner = part.func.value if isinstance(part.func, ast.Attribute) else None

@@ -1,7 +1,6 @@
-"""Where a program counts positions along a dim of what it adds them to.
+"""Finds position tables that are cut to the size of a dim of the tensor they are added to.
 
-`x + self.pe[: x.size(0)]`, `x = x + self.table[:, : x.shape[1]]`: the table is cut to the size of a
-dim of the tensor that it is added to.
+`x + self.pe[: x.size(0)]`, `x = x + self.table[:, : x.shape[1]]`.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from gradscope.analysis.source.functions import (
 )
 
 OF_POSITIONS = re.compile(r"\bw?pe\b|pos|enc|sinus|table|emb", re.IGNORECASE)
-"""Names of tables of positions: what is cut so may be noise, or a state, for each sample."""
+"""Names of position tables: other slices may be noise, or a state for each sample."""
 
 
 class Positions(NamedTuple):
-    """A sum with a table that is cut so."""
+    """A sum with a table that is cut in this way."""
 
     line: int
-    name: str  # of the tensor, as it stands there
-    dim: int  # along which it counts
+    name: str  # of the tensor, as written
+    dim: int  # along which positions are counted
 
 
 @at_most(20)
@@ -48,7 +47,7 @@ def _sums(statement: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str, int]]
 def _counted(
     whole: ast.expr | ast.stmt, to: list[ast.expr], table: ast.expr
 ) -> Iterator[tuple[ast.expr | ast.stmt, str, int]]:
-    """A table that is cut to the size of what it is added to, or of what that is made of."""
+    """A table cut to the size of what it is added to, or of one of its operands."""
     names = {ast.unparse(each) for part in to for each in ast.walk(part) if last_name(each)}
     for each in ast.walk(table):
         if not isinstance(each, ast.Subscript) or not OF_POSITIONS.search(ast.unparse(each.value)):
@@ -61,7 +60,7 @@ def _counted(
 
 
 def _size(expression: ast.expr) -> tuple[str, int]:
-    """`x` and 0 of `x.size(0)`, `x.shape[0]` and `len(x)`; "", -1: it is none of these."""
+    """`x` and 0 of `x.size(0)`, `x.shape[0]` and `len(x)`; "", -1 for other expressions."""
     match expression:
         case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[ast.Constant(value=dim)]):
             return (ast.unparse(of), dim) if isinstance(dim, int) else ("", -1)

@@ -1,4 +1,4 @@
-"""Where a program views a tensor with its dims in another order than they have."""
+"""Finds views that name the dims of a tensor in another order."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Reordered(NamedTuple):
     """`x.view(b, h * w, c)` where `b, c, h, w = x.shape`."""
 
     line: int
-    name: str  # of the tensor
-    dims: tuple[str, ...]  # as its shape was taken apart
+    name: str  # name of the tensor
+    dims: tuple[str, ...]  # the names of its dims
 
 
 @at_most(20)
 def reorders(tree: ast.Module) -> Iterator[Reordered]:
-    """Those of a file, where nothing gave the tensor's name, or a dim's, something else between."""
+    """The reorders of a file, if neither the tensor nor a dim was reassigned in between."""
     for _, body in functions(tree):
         yield from _of_a_function(list(own_statements(body)))
 
 
 class Inferred(NamedTuple):
-    """A view whose first dim follows from the others: `x.view(-1, 784)`."""
+    """A view whose first dim is inferred from the others: `x.view(-1, 784)`."""
 
     line: int
 
@@ -74,7 +74,7 @@ def _of_a_function(statements: list[ast.stmt]) -> Iterator[Reordered]:
 
 
 def _taken_apart(statement: ast.stmt) -> tuple[str, tuple[str, ...]] | None:
-    """`b, c, h, w = x.shape`, or `= x.size()`: of which tensor, and into what."""
+    """`b, c, h, w = x.shape`, or `= x.size()`: the tensor, and the names of its dims."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
     target, value = statement.targets[0], statement.value
@@ -91,7 +91,7 @@ def _taken_apart(statement: ast.stmt) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _viewed(call: ast.AST) -> str:
-    """The name of what `x.view(…)` views."""
+    """The name of the tensor in `x.view(…)`."""
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         owner = call.func.value
         if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute):
@@ -102,7 +102,7 @@ def _viewed(call: ast.AST) -> str:
 
 
 def _is_reordered(call: ast.Call, dims: tuple[str, ...]) -> bool:
-    """Whether it names each dim once, and a later one first."""
+    """Whether it names each dim once, in another order."""
     parts = [each for argument in call.args for each in ast.walk(argument)]
     if any(isinstance(each, ast.Subscript | ast.Attribute | ast.Call) for each in parts):
         return False

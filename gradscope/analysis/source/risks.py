@@ -1,7 +1,7 @@
-"""Calls and operators of the program that make a NaN or Inf of some numbers, as its source says.
+"""Finds calls and operators in the source that produce a NaN or Inf for some inputs.
 
-They are told where one was seen: of calls that are given no gradients there may be no other trace.
-What is kept off the edge where it stands, or a line above (`x + eps`, `clamp`), is left out.
+They are reported if one was observed, because calls without gradients may not be recorded. Guarded
+ones (`x + eps`, `clamp`, also in a previous assignment) are left out.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ CALLED = frozenset((
     "asin", "arcsin", "acosh", "atanh", "arctanh", "std",
 ))  # fmt: skip
 PLAIN = {"arccos": "acos", "arcsin": "asin", "arctanh": "atanh"}
-"""Other names of them."""
+"""Other names of these functions."""
 
 OF_NUMBERS = frozenset(("math", "cmath"))
-"""Modules whose functions take no tensors."""
+"""Modules whose functions do not accept tensors."""
 
 MAY_BE_ZERO = frozenset(("norm", "sum", "std", "var", "mean", "max", "min", "amax", "amin", "abs"))
-"""Calls that are divided by, and may be 0."""
+"""Calls whose result may be 0 in a division."""
 
 GUARDS = frozenset((
     "clamp", "clamp_", "clamp_min", "clip", "maximum", "softplus", "nan_to_num", "exp", "where",
     "masked_fill",
 ))  # fmt: skip
 SMALL = re.compile(r"eps|tiny|delta|smooth", re.IGNORECASE)
-"""Names of small numbers that are added."""
+"""Names of small numbers that are added as a guard."""
 
 
 class Risk(NamedTuple):
-    """A call, or an operator."""
+    """A risky call or operator."""
 
     line: int
     function: str
@@ -43,12 +43,12 @@ class Risk(NamedTuple):
 
 
 Values = dict[str, ast.expr]
-"""What a function's names are given, the last in each case."""
+"""The last value assigned to each name of a function."""
 
 
 @at_most(30)
 def risks(tree: ast.Module) -> Iterable[Risk]:
-    """Those of a file, each name of a line once."""
+    """The risks of a file, each name of a line once."""
     found = (
         Risk(each.lineno, function, name)
         for function, body in functions(tree)
@@ -69,13 +69,13 @@ def _of_function(statements: list[ast.stmt]) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    """What a statement computes itself, without the statements inside it."""
+    """The expressions of a statement, without those of nested statements."""
     if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield from (e for e in ast.iter_child_nodes(statement) if isinstance(e, ast.expr))
 
 
 def _risk(expression: ast.expr, values: Values) -> str:
-    """The name of what it may do; "": nothing of that kind."""
+    """The name of the risk; "": none."""
     match expression:
         case ast.BinOp(op=ast.Div(), right=divisor):
             return "div" if _may_be_zero(divisor, values) else ""
@@ -97,7 +97,7 @@ def _is_module(owner: ast.expr) -> bool:
 
 
 def _is_no_power(exponent: ast.expr) -> bool:
-    """Whether it is a negative number, or a fraction."""
+    """Whether it is a negative or fractional number."""
     negative = isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub)
     number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
     if not isinstance(number, ast.Constant) or not isinstance(number.value, int | float):
@@ -106,7 +106,7 @@ def _is_no_power(exponent: ast.expr) -> bool:
 
 
 def _may_be_zero(divisor: ast.expr, values: Values) -> bool:
-    """Whether it is a norm, a sum or a difference, that nothing keeps from being 0."""
+    """Whether it is a norm, sum or difference that is not guarded against 0."""
     if _is_safe(divisor, values):
         return False
     return any(
@@ -117,14 +117,14 @@ def _may_be_zero(divisor: ast.expr, values: Values) -> bool:
 
 
 def _is_of_names(expression: ast.expr) -> bool:
-    """Whether it is computed of what may be tensors, and of no sizes."""
+    """Whether it contains names that may be tensors, and no sizes."""
     parts = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Attribute)]
     counted = {"size", "shape", "numel", "len", "math"}
     return bool(parts) and counted.isdisjoint(map(last_name, parts))
 
 
 def _is_safe(expression: ast.expr, values: Values) -> bool:
-    """Whether it is no number's edge: a constant, or moved off it."""
+    """Whether it is constant, or kept away from critical values."""
     expression = _stands_for(expression, values)
     if not _is_of_names(expression):
         return True

@@ -1,8 +1,8 @@
-"""Statements of the program that do nothing, as its source says.
+"""Finds statements in the source that have no effect.
 
-A person can only have meant something else: `optimizer.zero_grad` without parentheses, `h.detach()`
-whose result is thrown away, `torch.no_grad()` that nobody enters, `w = w - lr * w.grad`, which
-gives a name to another tensor and leaves the parameter as it is.
+Something else must have been intended: `optimizer.zero_grad` without parentheses, `h.detach()`
+whose result is discarded, `torch.no_grad()` that is not entered, `w = w - lr * w.grad`, which
+assigns the name to another tensor and leaves the parameter unchanged.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from gradscope.trace.trace import Trace
 CALLED = frozenset(
     ("zero_grad", "step", "backward", "eval", "train", "detach_", "requires_grad_", "update")
 )
-"""Methods whose name alone, as a statement, does nothing."""
+"""Methods whose name alone, as a statement, has no effect."""
 
 NEW = frozenset((
     "detach", "clamp", "masked_fill", "squeeze", "unsqueeze", "permute", "transpose", "contiguous",
     "reshape", "view", "softmax", "log_softmax", "sigmoid", "tanh",
 ))  # fmt: skip
-"""Methods and functions that return a new tensor, and change nothing."""
+"""Methods and functions that return a new tensor, and change no other."""
 
 ENTERED = frozenset(("no_grad", "enable_grad", "inference_mode", "autocast"))
-"""Contexts of `torch`, which do nothing unless they are entered."""
+"""Contexts of `torch`, which have no effect unless they are entered."""
 
 SETTINGS = frozenset(("lr", "weight_decay", "momentum", "betas", "eps", "alpha", "nesterov"))
 OPTIMIZER = re.compile(r"(^|_)(opt|optim|optimi[sz]er|adamw?|sgd)(_|\d|$)")
-"""Names of what has settings, and of optimizers."""
+"""Names of objects with settings, and of optimizers."""
 
 OF_MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers"))
 
@@ -42,29 +42,29 @@ ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 
 
 class Idle(NamedTuple):
-    """A statement that does nothing, or not what it says."""
+    """A statement that has no effect, or not the expected one."""
 
     line: int
     what: str  # not-called, dropped, computed, not-entered, rebound, loop-variable, defaults
-    name: str  # of the method; or of the variable, or setting
+    name: str  # of the method, variable or setting
 
 
 def idle_statements(tree: ast.Module) -> Iterator[Idle]:
-    """Such statements of a file that has to do with PyTorch."""
+    """The statements without effect in a file that uses PyTorch."""
     if _is_about_torch(tree):
         for function, body in functions(tree):
             yield from _idle(body, function)
 
 
 def named_only(trace: Trace, method: str) -> Site | None:
-    """The first line that names a method without parentheses, which calls nothing."""
+    """The first line that names a method without parentheses and so does not call it."""
     every = trace.once(SourceFiles).each(idle_statements)
     named = (e.site for e in every if e.found.what == "not-called" and e.found.name == method)
     return next(named, None)
 
 
 def rebound(trace: Trace) -> list[InSource[Idle]]:
-    """Updates that give a parameter's name to a new tensor: `w = w - lr * w.grad`."""
+    """Updates that assign a parameter's name to a new tensor: `w = w - lr * w.grad`."""
     every = trace.once(SourceFiles).each(idle_statements)
     return [each for each in every if each.found.what == "rebound"]
 
@@ -118,7 +118,7 @@ def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Itera
 
 
 def _defaults(statement: ast.Assign) -> Iterator[Idle]:
-    """`optimizer.defaults["lr"] = x`, which groups that are there do not read."""
+    """`optimizer.defaults["lr"] = x`, which existing groups do not read."""
     for target in statement.targets:
         if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
             continue
@@ -130,7 +130,7 @@ def _defaults(statement: ast.Assign) -> Iterator[Idle]:
 
 
 def _rebound(statement: ast.Assign, every: list[ast.stmt]) -> Iterator[Idle]:
-    """`w = w - lr * w.grad`, where nothing makes it a leaf again."""
+    """`w = w - lr * w.grad`, if the name does not become a leaf again."""
     if len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
         return
     name = statement.targets[0].id
@@ -145,7 +145,7 @@ def _rebound(statement: ast.Assign, every: list[ast.stmt]) -> Iterator[Idle]:
 
 
 def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
-    """Whether it says `requires_grad` of this name, or gives it something of its own again."""
+    """Whether a statement sets `requires_grad` for this name, or assigns it a leaf."""
     if not isinstance(statement, ast.Assign | ast.Expr):
         return False
     asks = any(
@@ -156,7 +156,7 @@ def _makes_a_leaf(statement: ast.stmt, name: str) -> bool:
 
 
 def _loop_variable(loop: ast.For) -> Iterator[Idle]:
-    """What a loop over parameters assigns to its own variable, and nothing reads."""
+    """Assignments to the variable of a loop over parameters that are not read."""
     over = (each.attr for each in ast.walk(loop.iter) if isinstance(each, ast.Attribute))
     if not OF_MODULES & set(over):
         return
@@ -178,5 +178,5 @@ def _loop_variable(loop: ast.For) -> Iterator[Idle]:
                     and is_named(part.value, name)
                     for part in ast.walk(each.value)
                 )
-                if not takes_grad:  # that is told as such
+                if not takes_grad:  # reported as rebound
                     yield Idle(each.lineno, "loop-variable", name)

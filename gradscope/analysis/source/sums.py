@@ -1,4 +1,4 @@
-"""Sums that a program computes, and where each of their terms comes from: a loss is such a sum."""
+"""Finds sums in a program, and the lines that compute their terms: a loss is such a sum."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ CUTS = frozenset(("detach", "data", "item", "tolist", "numpy"))
 
 
 class Term(NamedTuple):
-    """One operand of one of these additions, which is no addition itself."""
+    """One operand of an addition, which is not an addition itself."""
 
-    name: str  # "" where the term is no name
-    line: int  # that gives the name something, or of the sum
-    place: int  # of the addition
+    name: str  # "" if the term is not a name
+    line: int  # the line that assigns the name, or that of the sum
+    place: int  # index of the addition
     side: int  # 0: left
-    off: int = 0  # the line of a `with no_grad():` around the one that gives it something
+    off: int = 0  # the line of a `with no_grad():` around the assignment
 
 
 class Sum(NamedTuple):
     """A statement that adds and subtracts: `loss = a + 0.5 * b - c`."""
 
     line: int
-    signs: str  # of its additions, in the order in which they are done: "+-"
+    signs: str  # of its additions, in the order of evaluation: "+-"
     terms: tuple[Term, ...]
 
 
@@ -59,7 +59,7 @@ def sums(tree: ast.Module) -> Iterator[Sum]:
 
 
 def _without_grad(statements: list[ast.stmt]) -> Iterator[tuple[int, int]]:
-    """Lines inside of `with torch.no_grad():`, each with the line of that."""
+    """Lines inside of `with torch.no_grad():`, each with the line of the `with`."""
     for each in statements:
         if isinstance(each, ast.With):
             for item in each.items:
@@ -106,7 +106,7 @@ def _collect(value: ast.expr, found: list[Addition]) -> None:
 def _origins(
     term: ast.expr, within: ast.stmt, statements: list[ast.stmt]
 ) -> Iterator[tuple[str, int]]:
-    """Names in a term, and lines that give them what a call computed; or its own line."""
+    """Names in a term, and the lines that assign them the result of a call; or its own line."""
     if _adds(term) or isinstance(term, ast.Constant):
         return
     if any(isinstance(each, ast.Attribute) and each.attr in CUTS for each in ast.walk(term)):

@@ -15,12 +15,12 @@ class UnseenWrite(NamedTuple):
     """A statement that writes in place."""
 
     line: int
-    name: str  # of what it writes to, as it stands there
+    name: str  # the tensor that is written to, as written
 
 
 @at_most(20)
 def writes(tree: ast.Module) -> Iterator[UnseenWrite]:
-    """Those of a file under `no_grad()`, as a block or above a function."""
+    """The writes of a file under `no_grad()`, as a block or above a function."""
     blocks = [
         (line.lineno, line.end_lineno or line.lineno)
         for line in ast.walk(tree)
@@ -38,7 +38,7 @@ def _is_off(expression: ast.expr) -> bool:
 
 
 def _written(statement: ast.stmt) -> str:
-    """`w` of `w.add_(1)`, `w -= 1` and `w[0] = 1`; "" where nothing is written in place."""
+    """`w` of `w.add_(1)`, `w -= 1` and `w[0] = 1`; "" if nothing is written in place."""
     target: ast.expr | None = None
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         called = statement.value.func

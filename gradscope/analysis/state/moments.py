@@ -49,7 +49,7 @@ class Moments:
         self._of: dict[type[Row], Ids] = {}
 
     def _acts_that_are(self) -> np.ndarray:
-        """Without those found in the source, which are recorded at the end."""
+        """Acts without those found in the source, which are recorded at the end."""
         kinds = np.asarray(self.trace.table(Act)["kind"])
         read = [
             text for text in distinct(kinds).tolist() if self.trace.text(text) == StatementAct.KIND

@@ -1,1 +1,1 @@
-"""Options of commands: those that several take alike, and those that are many."""
+"""Options of commands: those that several share, and long lists."""

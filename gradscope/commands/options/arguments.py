@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have; their values are read without pydantic."""
+"""Arguments and options that several commands share; their values are read without pydantic."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ TraceOutput = Annotated[
 
 
 class QuickGroup(TyperGroup):
-    """Commands whose plain values are read here, as importing pydantic takes longer than NumPy.
+    """Commands whose plain values are read here: importing pydantic takes longer than NumPy.
 
-    Typer reads the other values. Before 0.29 it does not use pydantic, nor what is set here.
+    Typer reads the other values. Before 0.29 it does not use pydantic, nor this.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -56,14 +56,14 @@ def _quick(parameters: list[Any]) -> list[Any]:
 
 
 class _QuickReader:
-    """Stands in for the reader that Typer makes for the type of a parameter."""
+    """Replaces the reader that Typer creates for the type of a parameter."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         try:
             return _read(value, param.type_descriptor.annotation, param.min)
-        except ValueError:  # Typer explains what is wrong
+        except ValueError:  # Typer explains the error
             param._runtime_param = None  # noqa: SLF001  Typer makes its own reader
             return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
@@ -72,7 +72,7 @@ _QUICK = _QuickReader()
 
 
 def _read(value: Any, kind: Any, least: float | None) -> Any:
-    """Convert a value to the type of its parameter. Raises ValueError for what Typer must read."""
+    """Convert a value to the type of its parameter. Raises ValueError if Typer must read it."""
     if get_origin(kind) is list:
         return [_read(item, get_args(kind)[0], least) for item in value]
     if kind is int:

@@ -1,4 +1,4 @@
-"""Help pages: options in groups, examples at the end. Plain text, which is fast to show."""
+"""Help pages: options in groups, examples at the end. Plain text, because it is fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXAMPLE_INDENT = "  "
 
 
 def in_groups(parameters: Iterable[Any]) -> dict[str, list[Any]]:
-    """Parameters by the group that help lists them in: arguments and general options first."""
+    """Parameters by their group in help: arguments and general options first."""
     groups: dict[str, list[Any]] = {ARGUMENTS: [], OPTIONS: []}
     for each in parameters:
         group = getattr(each, "rich_help_panel", None) or OPTIONS
@@ -21,7 +21,7 @@ def in_groups(parameters: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def usage_pieces(parameters: Iterable[Any]) -> list[str]:
-    """The arguments, as a usage line names them."""
+    """The arguments, as in a usage line."""
     arguments = filter(_is_argument, parameters)
     return [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
 
@@ -51,7 +51,7 @@ class GroupedCommand(TyperCommand):
         return ["[OPTIONS]", *usage_pieces(self.get_params(ctx))]
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Examples stand as they are written: no line is joined with the next."""
+        """Show examples unchanged, without joining lines."""
         if self.epilog:
             with formatter.section("Examples"):
                 for line in self.epilog.splitlines():

@@ -13,7 +13,7 @@ FILE = "gradscope/alerts.py"
 
 
 def warning(folders: list[str] | None = None) -> str:
-    """What to do about the other package; "" if it is not installed."""
+    """How to solve the conflict with the other package; "" if it is not installed."""
     version = next(_versions(sys.path if folders is None else folders), None)
     if version is None:
         return ""

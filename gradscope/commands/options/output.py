@@ -1,4 +1,4 @@
-"""What commands read and write: a trace, the terminal, a picture, a line on the standard error."""
+"""Input and output of commands: traces, the terminal, pictures, lines on standard error."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ def load(path: Path, rank: int | None = None) -> "Trace":
 
 
 def may_write_trace(output: Path, read: "Iterable[Path]", what: str) -> None:
-    """Raise UsageError if writing a trace would lose a file: one that is read, or no trace."""
+    """Raise UsageError if writing a trace would overwrite an input, or another kind of file."""
     from gradscope.trace.load_save import is_trace
 
     if output.exists() and any(each.exists() and output.samefile(each) for each in read):
@@ -40,7 +40,7 @@ def may_write_trace(output: Path, read: "Iterable[Path]", what: str) -> None:
 
 
 def working() -> "AbstractContextManager[None]":
-    """Show a person at a terminal how far the work in the block is, when it takes long."""
+    """Show the progress of the work in the block on a terminal, if it takes long."""
     from gradscope.render.terminal.progress import progress
 
     return progress(sys.stderr)
@@ -59,7 +59,7 @@ def write(
     theme: str = "",
     earlier: "Earlier | None" = None,
 ) -> None:
-    """Write a trace in a format; where that needs what is not there, write SVG and say so."""
+    """Write a trace in a format; if that needs a missing package, write SVG and print a message."""
     from gradscope.render.formats import format_called
     from gradscope.render.pictures import drawn_as, put
 
@@ -105,7 +105,7 @@ def _shown(path: Path) -> str:
 
 
 def safe(text: str) -> str:
-    """Text on one line, in characters that the standard error can show."""
+    """Text on one line, in characters that standard error can show."""
     from gradscope.render.text import visible
 
     encoding = sys.stderr.encoding or "ascii"

@@ -1,4 +1,4 @@
-"""What this machine reaches, measured now: products of matrices, and copies of memory."""
+"""Measures the limits of this machine: products of matrices, and copies of memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def _processor() -> str:
-    """Its name, as the system has it."""
+    """The name of the processor, as the system reports it."""
     known = Path("/proc/cpuinfo")
     if known.exists():
         for line in known.read_text(errors="replace").splitlines():

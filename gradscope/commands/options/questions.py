@@ -68,14 +68,14 @@ Limits = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question, and what it is about."""
+    """One question, and its subject."""
 
-    question: str  # as its option is called: "grad-of"
+    question: str  # name of its option: "grad-of"
     of: str = ""
 
 
 def one_asked(given: Mapping[str, str | bool | None]) -> AskedQuestion | None:
-    """The question that was asked, if any, from the parameters of `inspect`."""
+    """The question in the parameters of `inspect`, if any."""
     asked = [
         AskedQuestion(name.replace("_", "-"), "" if value is True else str(value))
         for name, value in given.items()

@@ -1,4 +1,4 @@
-"""What `gradscope trace --stop-on` waits for, and what it says when that was found."""
+"""`gradscope trace --stop-on`: what it waits for, and its message."""
 
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 KINDS = {"nan": ("nan",), "inf": ("posinf", "neginf")}
-"""What may be waited for besides rules, and the columns that count it."""
+"""Names that are accepted besides rules, and the columns that count them."""
 
 RULE = "rule:"
 BIRTH = "non-finite-birth"
 
 
 class Waited:
-    """What is waited for; `findings` are there when it was found."""
+    """The finding to wait for; `findings`: those that were found."""
 
     def __init__(self, names: list[str]) -> None:
         from gradscope.analysis.rules import all_rules
@@ -37,7 +37,7 @@ class Waited:
         self.findings: tuple[Finding, ...] = ()
 
     def level(self, asked: str) -> str:
-        """The level that was asked for, or the one above it that this needs."""
+        """The requested level, or a higher one if it is needed."""
         from gradscope.analysis.rules.registry import LEVELS
 
         needs = [rule.needs for rule in self._looking()]
@@ -49,7 +49,7 @@ class Waited:
         return StopOnFinding(self._judge, counted=not self._rules)
 
     def lines(self) -> list[str]:
-        """What was found, as `inspect` says it."""
+        """The findings, as printed by `inspect`."""
         from gradscope.render.terminal.cells import UNICODE
         from gradscope.render.views.report import findings_lines
 
@@ -63,7 +63,7 @@ class Waited:
         return bool(self.findings)
 
     def _found(self, trace: "Trace") -> "Iterator[Finding]":
-        """What of it is no note. With a birth that is waited for come those that led to it."""
+        """The findings that are not notes; for an origin, also those that led to it."""
         from gradscope.analysis.findings import Severity
         from gradscope.analysis.report import Guard, findings_of
 

@@ -243,7 +243,7 @@ def _at_port(port: int) -> socket.socket:
 
 
 def _at_path(path: Path) -> socket.socket:
-    """Its mode is 0600 before anybody can connect, which is after `listen`."""
+    """Bind it; its mode is 0600 before any client can connect, which is after `listen`."""
     if not hasattr(socket, "AF_UNIX"):
         raise OSError("this system has no Unix sockets; use a port")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -62,7 +62,7 @@ class Launched:
             each.start()
 
     def _waiting(self, stream: IO[str]) -> tuple[int, str]:
-        """Where its debugger waits; raises an error if it does not."""
+        """The port where its debugger waits; raises an error if it does not."""
         said = []
         for line in stream:
             found = WAITS.match(line)

@@ -1,6 +1,6 @@
 """An editor's session with a running program.
 
-# Note [Who answers]
+# Note [Which thread answers]
 A thread reads the requests of the editor. While the program runs, that thread answers: breakpoints
 are set and deleted, the program is paused, ended or detached; requests that need a stopped program
 are refused. While the program is stopped, its own thread answers, which has the tensors and frames.
@@ -66,7 +66,7 @@ class Editor:
             _thread.start_new_thread(self._reads, (session, live))
 
     def _reads(self, session: EditorSession, live: Live) -> None:
-        """See Note [Who answers]."""
+        """See Note [Which thread answers]."""
         message: dict[str, Any] | None = {}
         while message is not None and not session.over:
             try:

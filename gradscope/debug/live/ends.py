@@ -1,6 +1,6 @@
 """`--stop-on`: a breakpoint without interaction: the program ends, and the finding is printed.
 
-# Note [When one looks]
+# Note [When the trace is inspected]
 After each backward it is checked whether a non-finite tensor was seen, which costs nothing; if so,
 the notes are written out and the whole trace is inspected. In programs with harmless Infs, such as
 masks, and with `rule:`, where there is no such hint, that may take a tenth of the time plus

@@ -31,7 +31,8 @@ class Front(Protocol):
     def talk(self, walk: LiveWalk, said: str, hit: list[int]) -> bool:
         """The program has stopped; `said`: where and why; `hit`: the numbers of breakpoints.
 
-        Raises GoesOn when it is to go on. Otherwise the debugger detaches, or True: ends it.
+        Raises GoesOn to continue the program. Otherwise the debugger detaches from it, or ends it
+        if the result is True.
         """
 
     def words(self, text: str) -> None:

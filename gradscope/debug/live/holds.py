@@ -41,7 +41,7 @@ class StopConditions:
         }  # fmt: skip
 
     def is_known_here(self, wanted: Breakpoint) -> bool:
-        """Whether a place decides it; raises an error for what is no breakpoint."""
+        """Whether a place decides it; raises an error for invalid breakpoints."""
         if wanted.kind in self._kinds or self._is_name(wanted):
             return all(each.field in STATISTICS for each in wanted.conditions)
         return False

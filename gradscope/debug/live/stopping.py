@@ -121,7 +121,7 @@ class Live:
         """The program is over. Returns whether only now a reason to end it was found."""
         return self._ends is not None and self._ends.off_duty()
 
-    # -- what it stops at -----------------------------------------------------------------------
+    # -- stops ----------------------------------------------------------------------------------
 
     def add(self, text: str) -> int:
         what = read(text)
@@ -228,7 +228,7 @@ class Live:
     def _trace(self, place: StopPlace) -> Trace | None:
         return self.recording.so_far(place.frame, running=place.kind in ("ran", "hook after"))
 
-    # -- the conversation -----------------------------------------------------------------------
+    # -- dialogue -------------------------------------------------------------------------------
 
     def _stop(
         self, place: StopPlace, reasons: list[tuple[int, str]], moment: int | None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradscope.debug.live.walk import LiveWalk
 
 FAR = 100_000
-"""Number of nodes that are searched for leaves."""
+"""Largest number of nodes that are searched for leaves."""
 
 
 class FailedTrialError(GradscopeError):

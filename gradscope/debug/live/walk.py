@@ -1,4 +1,4 @@
-"""A walk through the trace of a stopped program, which goes on at the end of the trace."""
+"""Moves through the trace of a stopped program, which continues at the end of the trace."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class LiveWalk(Walk):
         except (UnknownNameError, UsageError):  # nothing with that name was recorded yet
             return np.zeros(0, np.int64)
 
-    # -- beyond the end the program moves -------------------------------------------------------
+    # -- moves beyond the end of the trace ------------------------------------------------------
 
     def step(self, many: int) -> MoveResult:
         left = self.moment + many - self.last

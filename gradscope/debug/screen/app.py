@@ -40,7 +40,7 @@ HIGHEST = 0.7
 
 
 class Debugger(App[BaseException]):
-    """A walk on a full screen.
+    """The debugger on a full screen.
 
     `leaving`: exceptions of commands that end the app, as when a program goes on; `run` returns
     them.
@@ -51,7 +51,7 @@ class Debugger(App[BaseException]):
     BINDINGS: ClassVar = []
 
     def __init__(self, walk: Walk, leaving: tuple[type[BaseException], ...] = ()) -> None:
-        # Textual takes colours away as its own look needs it, which draws black on black in ours.
+        # Textual would change colours to suit its own themes, which draws black on black in ours.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.walk = walk
         self._leaving = leaving
@@ -66,7 +66,7 @@ class Debugger(App[BaseException]):
         self.theme = LOOKS[0].name
         self.animation_level = "none"
 
-    # -- what is there ----------------------------------------------------------------------------
+    # -- contents ---------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
         yield Board(self.walk)

@@ -89,7 +89,7 @@ class Board(Vertical):
         else:
             self._fill(rows)
 
-    # -- which of them ----------------------------------------------------------------------------
+    # -- panels -----------------------------------------------------------------------------------
 
     def give_keys(self, number: int) -> None:
         """Focus a panel, by its number from 0."""
@@ -111,7 +111,7 @@ class Board(Vertical):
         self._tab = TABS[(TABS.index(self._tab) + message.by) % len(TABS)]
         self.show()
 
-    # -- which node -------------------------------------------------------------------------------
+    # -- the displayed node -----------------------------------------------------------------------
 
     @on(Panel.Chosen)
     def _chosen(self, message: Panel.Chosen) -> None:

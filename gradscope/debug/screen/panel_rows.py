@@ -174,7 +174,7 @@ class TabRows(Panel):
     ]
 
     class Turned(Message):
-        """The contents are to be changed."""
+        """A request to change the contents."""
 
         def __init__(self, by: int) -> None:
             super().__init__()

@@ -35,7 +35,7 @@ class Prompt(Input):
         """The prompt lost the focus."""
 
     class Paged(Message):
-        """The answer is to be scrolled."""
+        """A request to scroll the answer."""
 
         def __init__(self, by: int) -> None:
             super().__init__()

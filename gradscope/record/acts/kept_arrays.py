@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 MOST = 1 << 20
-"""Largest number of bytes that are stored of a tensor."""
+"""Largest number of bytes of a tensor that are stored."""
 
 
 class NotKept(Exception):  # noqa: N818  (it is an answer)

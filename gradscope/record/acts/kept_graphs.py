@@ -41,7 +41,7 @@ FIRST = 6
 """Number of searches that are made in any case."""
 
 SHARE = 100
-"""Searches take at most this fraction of the elapsed time: one part in this many."""
+"""Share of the elapsed time that searches may take: one part in this many."""
 
 MOST, WIDEST, DEEPEST = 20_000, 500, 6
 """Limits of a search: number of objects, items of a list, and depth."""

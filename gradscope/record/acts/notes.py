@@ -40,7 +40,7 @@ FRAMES = 3
 """Number of lines of the program that are stored per act."""
 
 MOST_ALIKE = 1000
-"""Number of acts that are stored per kind and line, if a program may do them for each value."""
+"""Largest number of acts per kind and line, for kinds that a program may do for each value."""
 
 COUNTED = frozenset(
     (
@@ -52,7 +52,7 @@ COUNTED = frozenset(
         schema.CameInAct,
     )
 )
-"""The kinds to which that limit applies."""
+"""Kinds to which that limit applies."""
 
 UNKNOWN = NONE - 1
 

@@ -247,14 +247,14 @@ class ModuleActs:
                 self.met(module)
 
     def _unregistered(self, module: Any, found: list[Any]) -> list[Any]:
-        """Those of the modules whose parameters are not among the module's own."""
+        """The modules whose parameters are not among the parameters of this module."""
         own = set(map(id, parameters_in(module).values()))
         return [
             each for each in found if any(id(one) not in own for one in self._parameters([each]))
         ]
 
     def _held(self, container: Any) -> list[Any]:
-        """The parameters, or objects with parameters, that it holds."""
+        """The parameters, or objects with parameters, that this object holds."""
         return [each for each in held_in(container)[:64] if self._asks(each)]
 
     def _asks(self, value: Any) -> bool:
@@ -339,7 +339,7 @@ def _needs_set(
 
 
 def _holds(hook: Any, tensor: Any) -> bool:
-    """Whether a hook holds the tensor whose graph holds the hook."""
+    """Whether a hook refers to the tensor whose graph holds the hook."""
     if is_leaf(tensor) or not isinstance(hook, FunctionType):
         return False
     cells = [cell for cell in hook.__closure__ or () if cell != CellType()]

@@ -47,8 +47,8 @@ ZEROINGS = ZeroGradAct(set_to_none=False), ZeroGradAct(set_to_none=True)
 class LastStep(NamedTuple):
     """What was recorded of an optimizer's last step."""
 
-    same: tuple[int, ...]  # parts of the record that are the same as before
-    settings: list[Any]  # held, so that their id() stays unique
+    same: tuple[int, ...]  # unchanged parts of the record
+    settings: list[Any]  # held, so that id() stays unique
     decay: tuple[float, ...]
     act: StepAct
 
@@ -265,7 +265,7 @@ class OptimizerActs:
 
 
 def _factor(acts: ActNotes, factor: Any, schedule: int) -> None:
-    """Record the function of the program that returns the factor of a scheduler."""
+    """Record the user's function that returns the factor of a scheduler."""
     own = written(factor)
     if own is None or is_installed(own.__code__.co_filename):
         return

@@ -198,7 +198,7 @@ def _stands_in_the_program(code: CodeType | None, acts: ActNotes) -> TypeGuard[C
 
 
 def _was_on(mode: Any) -> bool:
-    """Whether gradients were on around this `no_grad`, as stored by PyTorch and the runtime."""
+    """Whether gradients were on before this `no_grad`, as stored by PyTorch and the runtime."""
     before = getattr(mode, "before", (False,))
     return bool(getattr(mode, "prev", before[0]))
 

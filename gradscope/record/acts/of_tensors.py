@@ -50,7 +50,7 @@ WHOLE_LOOKED_AT, MOST = 4, 1_000_000
 """Number of calls per line that are checked, and largest number of elements."""
 
 COMPARISONS = {"__gt__": ">", "__lt__": "<", "__ge__": ">=", "__le__": "<="}
-"""Those of them that create no node, so that on PyTorch nothing else records them."""
+"""Comparisons, which create no node, so that on PyTorch nothing else records them."""
 
 WRITES = ("zero_", "fill_", "mul_", "div_")
 """Methods with which programs clear gradients or scale them down."""
@@ -148,7 +148,7 @@ class TensorActs:
         return leaf if there is not None and there.shape == gradient.shape else None
 
     def _may_be_a_gradient(self, tensor: Any) -> bool:
-        """Whether it is a view of one, or of a part of one."""
+        """Whether a tensor is a gradient, or a view or part of one."""
         known = (self._gradients or {}).values()
         held = (gradient_of(leaf) for found in known if (leaf := found()) is not None)
         at = self._acts.look.address
@@ -245,7 +245,7 @@ class TensorActs:
             self._cut(frame, "item", [given[0]])
 
     def warned_of_a_scalar(self) -> None:
-        """From now on `float(loss)` no longer warns, and may have a stand-in: see that note."""
+        """From now on `float(loss)` no longer warns, and may get a stand-in."""
         self._stand_ins.put((StandIn(self._torch.Tensor, "__float__", self._read_as_float),))
 
     def _read_as_float(
@@ -326,7 +326,7 @@ def _behind_the_read(frame: FrameType, line: str) -> str | None:
 
 
 def _nobody() -> None:
-    """Used before any leaf is known."""
+    """The default before any leaf is known."""
 
 
 def _leaves(tensors: list[Any]) -> list[Any]:
@@ -334,7 +334,7 @@ def _leaves(tensors: list[Any]) -> list[Any]:
 
 
 def behind(tensors: list[Any]) -> tuple[list[Any], bool]:
-    """The leaves from which these tensors were computed, and whether the list is complete."""
+    """The leaves that lead to these tensors, and whether the list is complete."""
     leaves: list[Any] = [each for each in tensors if is_leaf(each)]
     nodes = [node for each in tensors if (node := node_of(each)) is not None]
     others, whole = leaves_behind(nodes, FAR)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TOLERANCES = {"float64": 1e-6, "float32": 2e-3}
 COARSE = 0.05
-"""Of other dtypes."""
+"""Largest relative difference for other dtypes."""
 
 COPIES = ("AccumulateGrad", "Alias", "Clone", "Copy", "Mul", "Div", "View", "Reshape", "Expand")
 """Nodes of forwards that return their input."""
@@ -126,7 +126,7 @@ def _are_the_same(torch: Any, outputs: list[Any], before: list[Any]) -> bool:
 
 
 def _is_identity(call: FunctionCall) -> bool:
-    """Whether it returns its input: then a different gradient is the purpose of the Function."""
+    """Whether the forward returns its input: then a different gradient is intended."""
     given = [
         (each.data, each.shape) for each, needs in zip(call.given, call.needs, strict=True) if needs
     ]
@@ -134,7 +134,7 @@ def _is_identity(call: FunctionCall) -> bool:
 
 
 def _is_no_more_than_a_copy(outputs: list[Any]) -> bool:
-    """Whether that holds for all values, and not only for these, as for `x.clamp(-1, 1)`."""
+    """Whether that is true for all values, and not only for these, as for `x.clamp(-1, 1)`."""
     waiting = [each.grad_fn for each in outputs if getattr(each, "requires_grad", False)]
     while waiting:
         node = waiting.pop()
@@ -171,7 +171,7 @@ def _verdict(torch: Any, own: Any, returned: KeptArray | None) -> dict[str, Any]
 
 
 def _beside(wanted: Doubles, given: Doubles, tolerance: float) -> dict[str, Any]:
-    """The difference between a gradient and the derived one."""
+    """The difference between a returned gradient and the derived one."""
     scale = max(_norm(wanted), _norm(given))
     error = _norm(given - wanted) / scale
     if error <= tolerance:

@@ -72,7 +72,7 @@ where its node receives it.
 """
 
 ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
-"""If nodes hold records of ours, which report when they are released."""
+"""If nodes hold records of gradscope, which report when the nodes are released."""
 
 LARGE = 1 << 18
 """Smallest storage in bytes whose release is recorded, from level `engine` on, with ENDS."""
@@ -132,5 +132,5 @@ MISSED = {
 
 
 def missed(**many: int) -> dict[str, int]:
-    """These texts with their counts, for `meta.unseen`."""
+    """Texts about what may be missing, with their counts, for `meta.unseen`."""
     return {MISSED[name]: times for name, times in many.items() if times}

@@ -1,4 +1,4 @@
-"""Rows of nodes, edges and saved values, and of their calls as far as they follow from nodes."""
+"""Rows of nodes, edges and saved values, and of calls that are derived from nodes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class PyTorchGraphs:
             self.walked.storages.look()
 
     def named(self, node: str) -> tuple[int, int]:
-        """The texts of a node's name, and of its call's."""
+        """The text ids of the names of a node and its call."""
         named = self._names.get(node)
         if named is None:
             name = node.rpartition("::")[2]
@@ -200,7 +200,7 @@ class PyTorchGraphs:
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
     def _seen(self, ops: Ops, saved: dict[str, Ints]) -> None:
-        """Use observed calls; others stay as derived from their nodes."""
+        """Use observed calls; the others stay derived from their nodes."""
         session, values = self._session, self._values
         given = take_all(self._operands_of_nodes)
         operands = [] if self.walked is None else self.walked.operands()

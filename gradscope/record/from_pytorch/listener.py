@@ -78,7 +78,7 @@ class PyTorchListener(ProgramNotes):
         number = self._node_numbers()
         if frame is None:
             return PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
-        _, context, site = self._place(frame)  # a step may begin with it
+        _, context, site = self._place(frame)  # a step may begin here
         return PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
 
     def making(self) -> RecordSources:
@@ -152,7 +152,7 @@ class PyTorchListener(ProgramNotes):
     def backward_ends(
         self, task: PyTorchTask, error: BaseException | None, ran: BackwardRuns | None
     ) -> None:
-        """It ended, or the exception went through it."""
+        """Called when a graph task ends, normally or with an exception."""
         began = perf_counter_ns()
         state, contexts = self.local.state, self.contexts
         state.task = task.parent
@@ -186,7 +186,7 @@ class PyTorchListener(ProgramNotes):
         return self.tasks.hook_begins(task, kind, node, index, hook, site, module)
 
     def hook_ends(self, token: Any, *, replaced: bool) -> None:
-        """It returned."""
+        """Called after a hook of the program."""
         self.tasks.hook_ends(token, replaced=replaced)
 
     def called_back(self, callback: Any) -> None:

@@ -20,7 +20,7 @@ class PyTorch:
     """The PyTorch that the program imports or has imported."""
 
     local = local
-    contexts_name_steps = False  # there is a time beside each
+    contexts_name_steps = False  # each has a time
 
     def __init__(self) -> None:
         folder = installed.folder()

@@ -88,7 +88,7 @@ class PyTorchSource:
         watcher.start()
         if session.places is not None:
             self.stops.at(session.places)
-        if listener.paused is not None:  # it was before PyTorch was imported
+        if listener.paused is not None:  # paused before PyTorch was imported
             watcher.pause()
         return True
 

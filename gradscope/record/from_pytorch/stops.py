@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class PyTorchStops:
-    """Those of one recording."""
+    """The stops of one recording."""
 
     def __init__(self, source: PyTorchSource) -> None:
         self._source = source
 
     def at(self, places: StopPlaces) -> None:
-        """Where PyTorch is not there yet, this is called again when it is."""
+        """Start stops in PyTorch, if it is imported already."""
         if self._source.watcher is not None:
             from gradscope.watch.hooks.watched import Own
             from gradscope.watch.values.arrays import numbers

@@ -1,4 +1,4 @@
-"""The memory of PyTorch's tensors, their dtypes and devices: numbers and rows."""
+"""Numbers and rows of storages, dtypes and devices of PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SIZES = {
     "float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4,
     "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "uint32": 4, "uint64": 8, "complex32": 4,
 }  # fmt: skip
-"""Bytes of an element; all others have one."""
+"""Bytes of an element, for dtypes that are larger than one byte."""
 
 
 class OtherNumbers:
-    """Gives out the numbers of what is no node, one or several at a time."""
+    """Assigns numbers to things other than nodes, one or several at a time."""
 
     def __init__(self, one: Callable[[], int]) -> None:
         self.one = one
@@ -44,7 +44,7 @@ class DtypesAndDevices:
         self._rows: list[tuple[int, int]] = []
 
     def dtype(self, dtype: Any) -> tuple[int, int]:
-        """The text of a dtype's name, and the bytes of an element."""
+        """The text id of a dtype's name, and the size of an element in bytes."""
         known = self._dtypes.get(dtype)
         if known is None:
             name = "" if dtype is None else str(dtype).removeprefix("torch.")
@@ -62,18 +62,18 @@ class DtypesAndDevices:
         return known
 
     def in_memory(self, shape: Any, dtype: Any, device: Any) -> tuple[int, int, int]:
-        """The numbers of a dtype and a device, and how many bytes an array of this shape takes."""
+        """The text id of a dtype, the id of a device, and the size in bytes of an array."""
         text, size = self.dtype(dtype)
         count = prod(shape) if NONE not in shape else 0
         return text, self.device(device), count * size
 
     def flush(self) -> None:
-        """Hand new devices to the writer."""
+        """Pass new devices to the writer."""
         put(self._writer.block, schema.Device, ("id", "name"), self._rows)
 
 
 class StorageRows:
-    """The storages of tensors, each told by its walk, device, address and size."""
+    """The storages of tensors, identified by traversal, device, address and size."""
 
     def __init__(
         self, writer: Writer, now: Callable[[], int], numbers: OtherNumbers, kinds: DtypesAndDevices
@@ -82,22 +82,22 @@ class StorageRows:
         self._now = now
         self._numbers = numbers
         self._kinds = kinds
-        self.walk = 0  # addresses mean the same only while nothing is freed: as long as one walk
+        self.walk = 0  # addresses are only comparable within one traversal, while nothing is freed
         self.address: Callable[[Any], int] = _nowhere
-        """Where the memory of a tensor begins."""
+        """Returns the address of a tensor's memory."""
         self.large_from = 1 << 62
-        """Bytes from which on `followed` gives the number of a storage, and says when it goes."""
+        """Smallest storage in bytes that `followed` numbers and whose release it reports."""
         self.followed: Callable[[int, int, int], int] = _nobody_follows
         self._known: dict[tuple[int, int, int, int], int] = {}
         self._rows: list[tuple[int, int, int, int]] = []
         self._columns: list[dict[str, Any]] = []
 
     def of(self, tensor: Any) -> int:
-        """The number of the memory that a tensor looks at."""
+        """The number of a tensor's storage."""
         memory = tensor.untyped_storage()
         device = self._kinds.device(tensor.device)
-        first, size = self.address(tensor), memory.nbytes()  # of what has none, it is 0
-        size = size if type(size) is int else 0  # a compiler's, of a shape that it does not know
+        first, size = self.address(tensor), memory.nbytes()  # 0 for a tensor without memory
+        size = size if type(size) is int else 0  # symbolic, while torch.compile traces
         address = first - tensor.storage_offset() * tensor.element_size() if first else 0
         if size >= self.large_from and address:
             return self.followed(memory._cdata, device, size)
@@ -109,13 +109,13 @@ class StorageRows:
         return found
 
     def know(self, number: int, walk: int, device: int, address: int, size: int) -> None:
-        """Memory that has a number is at this address while a walk lasts."""
+        """Set the number of the storage at this address during a traversal."""
         self._known[walk, device, address, size] = number
 
     def at(self, device: int, seen: Ints, start: int) -> Ints:
-        """The numbers of memory that walks have seen, each by its walk, address and size."""
+        """The numbers of storages found by traversals: rows of traversal, address, size."""
         known = np.full(len(seen), NONE)
-        if self._known:  # some were looked at from Python
+        if self._known:  # some were numbered from Python
             known[:] = [
                 self._known.get((walk, device, address, size), NONE) if address else NONE
                 for walk, address, size in seen.tolist()
@@ -127,7 +127,7 @@ class StorageRows:
         return known
 
     def flush(self) -> None:
-        """Hand new rows to the writer. Walks before this are over."""
+        """Pass new rows to the writer, and forget addresses: earlier traversals are over."""
         self._known.clear()
         put(self._writer.block, schema.Storage, ("id", "bytes", "device", "born"), self._rows)
         for columns in take_all(self._columns):
@@ -146,9 +146,9 @@ def _nowhere(tensor: Any) -> int:
 def put(
     write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
 ) -> None:
-    """Hand on what waits, column by column; who appends meanwhile is not lost.
+    """Pass waiting rows to the writer by column. Rows that are appended meanwhile are kept.
 
-    An iterator for each row, as `zip` makes them, would set the program's garbage collector going.
+    `zip` would create an iterator for each row and so trigger the program's garbage collection.
     """
     rows = take_all(waiting)
     if rows:

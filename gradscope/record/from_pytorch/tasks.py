@@ -68,7 +68,7 @@ class PyTorchTask:
     failed: int = 0
     ident: int = 0
     ran: BackwardRuns | None = None
-    own: int = 0  # nanoseconds that it took to look at its graph
+    own: int = 0  # nanoseconds spent on traversing its graph
 
 
 class Tasks:
@@ -153,7 +153,7 @@ class Tasks:
             self._single(events.Callback, task.id, NONE, name)
 
     def hook_ends(self, token: tuple[int, int, int, int], *, replaced: bool) -> None:
-        """It returned."""
+        """Called after a hook or callback."""
         self._single(events.HookEnd, *token, int(replaced))
 
     def _single(
@@ -232,7 +232,7 @@ class Tasks:
             })  # fmt: skip
 
     def _runs(self, ended: list[PyTorchTask]) -> None:
-        """The runs of tasks that have ended, and what those were asked."""
+        """The runs of tasks that have ended, and the arguments of those tasks."""
         tasks, backwards = [], []
         for task in ended:
             if task.ran is not None and task.ran.is_seen():
@@ -268,6 +268,6 @@ def _column(tasks: list[PyTorchTask], name: str) -> Ints:
 
 
 def _nodes(ends: list[tuple[tuple[int, int], ...]], *, otherwise: int = 0) -> Ragged:
-    """The nodes of each, which say 0 where there is none."""
+    """The nodes of each task; 0 stands for no node."""
     nodes = np.array([node or otherwise for each in ends for node, _ in each], np.int64)
     return Ragged.of_lengths(np.array([*map(len, ends)], np.int64), nodes)

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch's as rows: leaves, saved values, outputs of nodes; each described once."""
+"""Rows of PyTorch tensors: leaves, saved values and outputs of nodes, each described once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
 
 MOST_COMPLETE = 1 << 17
-"""Of so many outputs it is remembered that they have been described."""
+"""Number of described outputs that are remembered."""
 
 
 class Completed(NamedTuple):
-    """What nodes' outputs look like in memory, in columns."""
+    """Memory layouts of outputs of nodes, in columns."""
 
     number: Ints
     strides: Ragged
@@ -47,28 +47,28 @@ class PyTorchTensors:
         self.numbers = numbers
         self.kinds = DtypesAndDevices(writer)
         self.storages = StorageRows(writer, now, numbers, self.kinds)
-        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id()
+        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}  # keyed by id()
         self._rows: list[tuple[Any, ...]] = []
         self._complete: set[int] = set()
         self.merged: dict[int, int] = {}
         self._completions: list[tuple[Any, ...]] = []
         self._columns: list[Completed] = []
-        self._ready: list[dict[str, Any]] = []  # rows that were found in columns
-        self.constants: dict[Any, int] = {}  # tensors without history, by walk and memory
+        self._ready: list[dict[str, Any]] = []  # rows that are already in columns
+        self.constants: dict[Any, int] = {}  # tensors without a graph, by traversal and memory
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self.names = LeafNames(writer)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
-        """The number and the storage's of a tensor that has a row already."""
+        """Returns the number of a tensor that already has a row and the number of its storage."""
         self._turned: list[tuple[int, bool, bool]] = []
         self.met: Callable[[Any, int, int], object] = _nobody_asks
-        """Told of each leaf that is given a number: that, and its storage's."""
+        """Called with each leaf that gets a number, its number, and the number of its storage."""
 
     def is_unseen(self) -> AbstractContextManager[object]:
-        """As long as it lasts, modes of the program do not see what is asked of tensors."""
+        """A context in which modes of the program do not see accesses to tensors."""
         return self.unseen()
 
     def number_of(self, tensor: Any) -> int:
-        """The number of a leaf, or of a tensor without history."""
+        """The number of a leaf, or of a tensor without a graph."""
         known = self._known.get(id(tensor))
         if known is not None and known[0]() is tensor:
             return known[1]
@@ -81,24 +81,24 @@ class PyTorchTensors:
                     self._turned.append((number, tensor.is_leaf, tensor.requires_grad))
                 self.met(tensor, number, storage)
                 self.names.met(tensor, number)
-        except RuntimeError:  # a parameter that has no shape yet
+        except RuntimeError:  # the shape of a lazy parameter is not known yet
             return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
         return number
 
     def leaves(self) -> list[Any]:
-        """Those that have a number and are alive."""
+        """All leaves that have a number and are alive."""
         found = [weak() for weak, _ in list(self._known.values())]
         return [each for each in found if each is not None]
 
     def describe(self, number: int, tensor: Any, op: int) -> int:
-        """The row of a tensor that is at hand; the number of its storage."""
+        """Add the row of an existing tensor. Returns the number of its storage."""
         text, size = self.kinds.dtype(tensor.dtype)
         shape, count = shape_of(tensor), tensor.numel()
         try:
             strides = strides_of(tensor)
             storage = self.storages.of(tensor)
-        except (RuntimeError, NotImplementedError):  # sparse, nested, fake: no memory of this kind
+        except (RuntimeError, NotImplementedError):  # no memory: sparse, nested or fake
             strides, storage = (), schema.NONE
         self._rows.append((
             number, shape, strides, text, self.kinds.device(tensor.device), storage,
@@ -109,7 +109,7 @@ class PyTorchTensors:
         return storage
 
     def key(self, tensor: Any) -> Any:
-        """The same for tensors that are the same window on the same memory."""
+        """A key that is equal for tensors that are the same view of the same memory."""
         text, _ = self.kinds.dtype(tensor.dtype)
         place = self.storages.address(tensor)
         try:
@@ -121,7 +121,7 @@ class PyTorchTensors:
         return self.storages.walk, place, shape, strides, text
 
     def complete(self, number: int, tensor: Any) -> None:
-        """What a node's output looks like in memory, now that it is at hand."""
+        """Describe the memory of a node's output when the tensor is available."""
         if number not in self._complete:
             self._complete.add(number)
             try:
@@ -131,7 +131,7 @@ class PyTorchTensors:
             self._completions.append(row)
 
     def completed(self, outputs: Completed) -> None:
-        """The same of many."""
+        """Describe the memory of several outputs."""
         known = self._complete
         numbers = outputs.number.tolist()
         new = np.array([number not in known for number in numbers], np.bool_)
@@ -146,13 +146,13 @@ class PyTorchTensors:
         self._columns.append(outputs)
 
     def found(self, columns: dict[str, Any]) -> None:
-        """Rows of tensors, in columns."""
+        """Add rows of tensors that are already in columns."""
         self._ready.append(columns)
 
     def merge(self, same: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Some are other tensors.
+        """Record that some tensors are the same as others.
 
-        Of those others: storage and version, as far as they are at hand.
+        Returns storage and version of the others, if known.
         """
         self.merged.update(same)
         others = set(same.values())
@@ -164,7 +164,7 @@ class PyTorchTensors:
         return seen
 
     def _completed_of(self, wanted: Ints) -> list[tuple[int, int, int]]:
-        """Number, storage and version of those of these that are described."""
+        """Number, storage and version of the requested tensors that are described."""
         rows = [(number, storage, version) for number, _, storage, version in self._completions[:]]
         for part in self._columns[:]:
             places = np.flatnonzero(np.isin(part.number, wanted))
@@ -173,16 +173,16 @@ class PyTorchTensors:
         return rows
 
     def output(self, number: int, shape: Any, dtype: Any, device: Any, op: int) -> None:
-        """The row of what a node's call made, as far as the node knows."""
+        """Add the row of a call's result, from the metadata that its node stores."""
         text, where, size = self.kinds.in_memory(shape, dtype, device)
         self._rows.append((
             number, tuple(shape), (), text, where, schema.NONE, size, 0, False, True, op,
         ))  # fmt: skip
 
     def flush(self) -> None:
-        """Hand new rows to the writer."""
+        """Pass new rows to the writer."""
         write = self._writer.block
-        self.constants.clear()  # walks before this are over
+        self.constants.clear()  # earlier traversals are over
         self.kinds.flush()
         self.storages.flush()
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
@@ -201,7 +201,7 @@ class PyTorchTensors:
         self.names.flush()
 
     def _all_completed(self, merged: Mapping[int, int]) -> Completed | None:
-        """All outputs that are described; what they are the same as is so, too."""
+        """All described outputs, including the tensors that they were merged into."""
         parts, rows = take_all(self._columns), take_all(self._completions)
         if rows:
             number, strides, storage, version = (list(c) for c in zip(*rows, strict=True))
@@ -225,11 +225,11 @@ class PyTorchTensors:
 
 
 def _nobody_asks(leaf: Any, number: int, storage: int) -> None:
-    """What is told of leaves where nobody asks."""
+    """The default of `PyTorchTensors.met`: does nothing."""
 
 
 def _not_told(_tensor: Any) -> None:
-    """Nobody has told of tensors before they are asked for."""
+    """The default of `PyTorchTensors.told_as`: no tensor has a row yet."""
 
 
 def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Completed:
@@ -239,24 +239,24 @@ def _completed(number: Any, strides: Ragged, storage: Any, version: Any) -> Comp
 
 
 def shape_of(tensor: Any) -> tuple[int, ...]:
-    """Its sizes; NONE: one is no number, since the tensor is nested."""
+    """The sizes of a tensor. NONE stands for a size of a nested tensor that is not a number."""
     try:
         sizes = tuple(tensor.shape)
     except RuntimeError:
-        if not tensor.is_nested:  # nested in the old way
+        if not tensor.is_nested:  # nested, with the strided layout
             raise
         return (NONE,) * int(tensor.dim())
     return tuple(size if type(size) is int else NONE for size in sizes)
 
 
 def strides_of(tensor: Any) -> tuple[int, ...]:
-    """Its strides; those of a nested tensor are no numbers, and left out."""
+    """The strides of a tensor; () for a nested tensor, whose strides are not numbers."""
     found = tuple(tensor.stride())
     return found if all(type(each) is int for each in found) else ()
 
 
 class _Forget:
-    """Called when a tensor dies: its id may be another's next."""
+    """Called when a tensor is freed, because another tensor may get its id."""
 
     __slots__ = ("_key", "_known")
 

@@ -21,7 +21,7 @@ class PyTorchThread:
 
 
 class _Local(threading.local):
-    """Each thread's state, made when it is first asked for."""
+    """The state of each thread, created when it is first needed."""
 
     def __init__(self) -> None:
         self.state = PyTorchThread()
@@ -33,7 +33,7 @@ local = _Local()
 
 
 def known() -> list[PyTorchThread]:
-    """All that have asked for their state so far and are alive."""
+    """The states of all living threads that have needed one."""
     with _lock:
         return list(_states)
 
@@ -42,7 +42,7 @@ class PyTorchPause:
     """A period that is not recorded."""
 
     saw_backward = False
-    depth = 0  # of backwards, one in another
+    depth = 0  # nested backwards
 
     def began(self) -> int:
         """Called when an unrecorded backward began."""
@@ -51,7 +51,7 @@ class PyTorchPause:
         return 0
 
     def ended(self) -> bool:
-        """Called when it ended. Returns whether it was an outermost one."""
+        """Called when an unrecorded backward ended. Returns whether it was an outermost one."""
         self.depth -= 1
         return self.depth == 0
 

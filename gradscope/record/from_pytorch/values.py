@@ -43,13 +43,13 @@ class PyTorchValues:
         self.ring: Ring | None = None
         self._parts: list[Ints] = []
         self._made: list[Ints] = []
-        """Results of calls whose nodes are known: which of which row; op, tensor, task, step,
+        """Results of calls whose nodes are known: key (call row, index), op, tensor, task, step,
         place."""
         self._operands: list[Ints] = []
         self._ran: list[Ints] = []
-        """Runs: their numbers, tasks, steps, and the how-manieth of the task."""
+        """Runs: their numbers, tasks, steps, and their indices in the task."""
 
-        self._bad: dict[int, tuple[int, ...]] = {}  # of rows that wait, by stamp
+        self._bad: dict[int, tuple[int, ...]] = {}  # bad indices of waiting rows, by stamp
         self.dropped = self.lost = 0
 
     @property
@@ -75,14 +75,14 @@ class PyTorchValues:
         steps: Ints,
         places: Ints | None = None,
     ) -> None:
-        """It is known what the calls with these rows have made, and at which `Place`."""
+        """Add the results of calls whose nodes are now known, and their `Place`."""
         of = outputs.owners
         key = _both(rows[of], within(outputs.lengths))
         place = np.full(len(of), int(Place.OP_OUTPUT)) if places is None else places[of]
         self._made.append(np.stack([key, ops[of], outputs.values, tasks[of], steps[of], place]))
 
     def ran(self, tasks: Ints, steps: Ints, many: Ints, ran: RunColumns) -> None:
-        """These are the runs of tasks, so many of each."""
+        """Add the runs of tasks; `many`: the number of runs of each task."""
         if self.on:
             about = (np.repeat(each, many) for each in (tasks, steps))
             self._ran.append(np.stack([ran.numbers, *about, within(many)]))
@@ -98,7 +98,7 @@ class PyTorchValues:
         *,
         at: int | None = None,
     ) -> None:
-        """A tensor that is at hand, at an input or output of a node; or a leaf, of no node."""
+        """Measure a tensor at an input or output of a node; or a leaf, without a node."""
         ring = self.ring
         if ring is None or not hasattr(type(value), "_cdata"):  # a hook may return anything
             return
@@ -109,7 +109,7 @@ class PyTorchValues:
             self._read(ring)
 
     def stepped(self, leaves: Sequence[Any], number_of: Callable[[Any], int]) -> None:
-        """An optimizer has written to these."""
+        """Measure these leaves after an optimizer has updated them."""
         ring = self.ring
         if ring is None:
             return
@@ -120,7 +120,7 @@ class PyTorchValues:
             self._read(ring)
 
     def walked(self, graph: int, nodes: int, kept: int) -> None:
-        """A native walk has met leaves, and what nodes keep, in rows from these on."""
+        """Measure the leaves and saved values that a native traversal found, from these rows on."""
         if self.ring is None:
             return
         if self.ring.is_filling():
@@ -128,7 +128,7 @@ class PyTorchValues:
         self.ring.look_at_walked(graph, nodes, kept, self._session.contexts.steps.id)
 
     def operands(self, operands: Sequence[Ints]) -> None:
-        """Which tensors those are that nodes keep: the node, the number of the slot, the tensor."""
+        """Add the tensors that nodes save: node, slot number and tensor."""
         self._operands += operands
 
     def _read(self, ring: Ring) -> None:
@@ -141,10 +141,10 @@ class PyTorchValues:
     # -- rows -----------------------------------------------------------------------------------
 
     def flush(self, calls: PyTorchCalls, since: int, until: int) -> None:
-        """Hand new rows to the writer. `since`: when the first backward under way began.
+        """Pass new rows to the writer. `since`: when the first running backward began.
 
-        `until`: when this flush began. Another thread may have begun a backward since then, whose
-        row comes with the next flush; so do the numbers looked at in it.
+        `until`: when this flush began. Another thread may have begun a backward since then; its row
+        and the values measured in it are written by the next flush.
         """
         if self.ring is None:
             return
@@ -164,7 +164,7 @@ class PyTorchValues:
         self._keep(rows, facts.known, since)
 
     def so_far(self, calls: PyTorchCalls) -> None:
-        """Hand over rows of runs under way, right after a flush, for one look: all stay."""
+        """Write rows of running backwards after a flush, for a snapshot; all rows are kept."""
         ran, sums, parts = take_all(self._ran), take_all(calls.sums), list(self._parts)
         if self.ring is None or not parts:
             return
@@ -175,7 +175,7 @@ class PyTorchValues:
         self._write(rows[facts.known], facts.columns[:, facts.known])
 
     def _keep(self, rows: Ints, known: NDArray[np.bool_], since: int) -> None:
-        """What nobody has asked for may still be asked for; what came in a backward, until then."""
+        """Keep rows that may still be identified: results, and values from running backwards."""
         results = np.flatnonzero(~known & (rows[:, ring_.PLACE] == RESULT))
         self.dropped += max(len(results) - MOST_KEPT, 0)
         inside = ~known & (rows[:, ring_.TIME] >= since) & (rows[:, ring_.PLACE] != RESULT)
@@ -191,7 +191,7 @@ class PyTorchValues:
             return
         found = self.ring.columns(rows)
         numbers = np.stack([found.min, found.max, found.mean, found.rms])
-        with np.errstate(over="ignore"):  # such numbers stay wide
+        with np.errstate(over="ignore"):  # such values are written in 64 bits
             short = numbers.astype(np.float32)
         fits = (short[:2] == numbers[:2]) | np.isnan(numbers[:2])
         fits &= np.isfinite(short[2:]) | np.isnan(numbers[2:])
@@ -210,7 +210,7 @@ class PyTorchValues:
 
 
 class _Facts:
-    """What rows of the ring are of, as far as that is known."""
+    """What each row of the ring measures, if that is known."""
 
     NAMES = ("place", "index", "op", "node", "tensor", "task", "step", "run", "sum")
 
@@ -227,7 +227,7 @@ class _Facts:
             self.columns[self.NAMES.index(name), chosen] = column
 
     def looked(self, until: int) -> None:
-        """Python has said it at once."""
+        """Identify the values that were measured from Python."""
         own, rows = self._places >= LOOKED, self._rows
         names_others = (rows[:, ring_.KEY] != NONE) | (rows[:, ring_.TASK] != NONE)
         chosen = np.flatnonzero(own & ~(names_others & (rows[:, ring_.TIME] > until)))
@@ -242,7 +242,7 @@ class _Facts:
         )
 
     def leaves(self, operands: Sequence[Ints]) -> None:
-        """Machine code has said it, or the walk that met it: of what nodes keep, which it is."""
+        """Identify leaves and saved values that native code has measured."""
         chosen = np.flatnonzero(self._places == ring_.A_LEAF)
         self._put_leaves(chosen, self._rows[chosen, ring_.TENSOR])
         if operands:
@@ -258,13 +258,13 @@ class _Facts:
         self.columns[1, chosen] = 0
 
     def _found(self, place: int, keys: Ints) -> tuple[Ints, Ints]:
-        """The rows of a place that have one of these keys, and which of the keys."""
+        """The rows with this place and one of these keys, and the index of that key."""
         chosen = np.flatnonzero(self._places == place)
         same, of = _found(keys, self._rows[chosen, ring_.KEY])
         return chosen[same], of
 
     def results(self, made: Sequence[Ints]) -> None:
-        """Of calls whose nodes are known."""
+        """Identify results of calls whose nodes are known."""
         if not made:
             return
         keys, *about = np.concatenate(made, axis=1)
@@ -275,7 +275,7 @@ class _Facts:
         self._put(chosen[same], place=place, op=op, tensor=tensor, task=task, step=step)
 
     def taken(self, ran: Sequence[Ints]) -> None:
-        """By the runs of nodes."""
+        """Identify gradients that were received by runs of nodes."""
         if not ran:
             return
         numbers, task, step, run = np.concatenate(ran, axis=1)
@@ -284,7 +284,7 @@ class _Facts:
         self._put(chosen, place=place, task=task[of], step=step[of], run=run[of])
 
     def sums(self, sums: Sequence[Ints]) -> None:
-        """Of gradients, and what they are of."""
+        """Identify operands and results of additions of gradients."""
         if not sums:
             return
         row, task, run, place = np.concatenate(sums, axis=1)
@@ -298,16 +298,16 @@ class _Facts:
 
 
 MOST_PLACES = 1 << 12
-"""So many results a call may have, or slots all nodes."""
+"""Largest number of results of a call, or of slots of a node."""
 
 
 def _both(number: Ints, place: Ints) -> Ints:
-    """One number for both."""
+    """Combine two numbers into one key."""
     return number * MOST_PLACES + place
 
 
 def _found(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Which of those that are wanted are among the keys, and which of the keys they are."""
+    """The indices of wanted values that are among the keys, and the index of each one's key."""
     if not len(keys):
         return keys, keys
     order = np.argsort(keys, kind="stable")

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 # Note [In the middle of a call]
 # Another thread may be in the middle of a call when the recording pauses or stops. Such a call
-# still reports to the watcher it found at its start; a backward looks it up again, and must find
-# one. Before the notes are written for the last time, threads get the time of some thread switches
+# still reports to the watcher that it found at its start; a backward looks it up again, and must
+# find one. Before notes are written for the last time, threads get the time of some thread switches
 # to report what they had begun.
 SWITCHES, MOMENT = 0.03, 1.0  # seconds
 
 
 class Nobody:
-    """Whom steps that nobody records any more are told."""
+    """Receives replays after the end of a recording, and ignores them."""
 
     over, reason = True, ""
 
@@ -33,31 +33,32 @@ NOBODY = Nobody()
 
 
 class PausedProbe:
-    """Stands in for the probe while nothing is recorded; only steps are followed."""
+    """Replaces the probe while nothing is recorded; only steps are followed."""
 
     look = None
 
     @property
     def replays(self) -> Any:
-        """When all is over, captured steps are replayed as if nobody watched."""
+        """After the end of the recording, captured steps are replayed without being recorded."""
         return NOBODY if self._ended else None
 
     def __init__(self, paused: RuntimeProbe, *, ended: bool = False) -> None:
         self._paused = paused
-        self._ended = ended  # it will not go on
+        self._ended = ended  # it will not resume
         self.saw_backward = False
-        """Since it was last set to False: a stretch with a backward is a step."""
+        """Whether a backward ran since this was set to False: a period with a backward is a step.
+        """
         self._accumulators: WeakSet[Any] = WeakSet()
 
     def accumulator(self, node: Any) -> None:
-        """A leaf that is known has another node now."""
+        """Store the new accumulation node of a known leaf."""
         if not self._ended and node.variable.record_nr > self._paused.base:
             self._accumulators.add(node)
 
     def over(self) -> None:
-        """The recording goes on: from now on, gradients of leaves go to the nodes they have now.
+        """The recording resumes: from now on, gradients of leaves go to their current nodes.
 
-        It is told of nodes already, and not of calls yet: Note [Coming and going] in core/probe.py.
+        Nodes are reported already, but not calls: Note [Coming and going] in core/probe.py.
         """
         for node in list(self._accumulators):
             self._paused.accumulator(node)
@@ -69,7 +70,7 @@ class PausedProbe:
         self.saw_backward = True
 
     def backward_ends(self, task: Any) -> None:
-        """One that nobody recorded is over: it may end a step."""
+        """Called when an unrecorded backward ended: it may end a step."""
         if not self._ended and task.parent is None:
             self._paused.catalog.on_task_end(creates=task.create_graph)
 
@@ -91,17 +92,17 @@ class PausedProbe:
 
 
 def _nothing(*args: Any, **more: Any) -> None:
-    """What a paused recording does with whatever it is told."""
+    """Does nothing, for all other reports during a pause."""
 
 
 class _Retired:
     probe: PausedProbe | None = None
     changing = threading.RLock()
-    """Held while somebody comes or goes; a signal that ends a recording may come meanwhile."""
+    """Held while the watcher changes; a signal that ends a recording may arrive meanwhile."""
 
 
 def _in_a_fork() -> None:
-    _Retired.changing = threading.RLock()  # whoever held it is not there
+    _Retired.changing = threading.RLock()  # the thread that held it does not exist here
 
 
 if hasattr(os, "register_at_fork"):
@@ -109,13 +110,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def start_watching(watcher: RuntimeProbe) -> None:
-    """Watch from here on."""
+    """Start watching."""
     with _Retired.changing:
         probe.watch(watcher)
 
 
 def pause_watching(watcher: RuntimeProbe) -> PausedProbe:
-    """Leave out what comes now, if this one still watches: a thread may say so that comes late."""
+    """Stop recording, if this watcher is active: another thread may request a pause too late."""
     paused = PausedProbe(watcher)
     with _Retired.changing:
         if probe.here is watcher:
@@ -124,7 +125,7 @@ def pause_watching(watcher: RuntimeProbe) -> PausedProbe:
 
 
 def resume_watching(watcher: RuntimeProbe, paused: PausedProbe | None) -> None:
-    """Watch again, if nothing else happened since this pause began."""
+    """Resume watching, if nothing else happened since this pause began."""
     with _Retired.changing:
         if paused is None or probe.here is not paused:
             return
@@ -134,7 +135,7 @@ def resume_watching(watcher: RuntimeProbe, paused: PausedProbe | None) -> None:
 
 
 def stop_watching(watcher: RuntimeProbe) -> None:
-    """Watch no longer; threads in the middle of a call have a moment to finish it."""
+    """Stop watching; calls running in other threads have a moment to finish."""
     with _Retired.changing:
         if not others():
             probe.leave(None)
@@ -165,4 +166,4 @@ def _let_go(retired: PausedProbe) -> None:
         if probe.here is retired:
             probe.leave(None)
         if _Retired.probe is retired:
-            _Retired.probe = None  # it would keep all that the recording noted
+            _Retired.probe = None  # it would keep all notes of the recording alive

@@ -20,7 +20,7 @@ class Runtime:
     """The runtime: everything it does is reported to its probe."""
 
     local = local
-    machinery: tuple[str, ...] = ()  # it is gradscope's own
+    machinery: tuple[str, ...] = ()  # part of gradscope
     contexts_name_steps = True
 
     @property

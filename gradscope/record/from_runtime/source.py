@@ -1,4 +1,4 @@
-"""One recording of the runtime: the probe's notes on their way into the writer."""
+"""One recording of the runtime: passes the notes of the probe to the writer."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
 
 COMPILED = ("graph", "engine")
-"""At other levels values are looked at, which takes far longer than noting."""
+"""Levels that use C functions; at others values are measured, which takes far longer."""
 
 
 def dtype_name(dtype: Any) -> str:
-    """What PyTorch calls a dtype of NumPy's."""
+    """The name in PyTorch of a NumPy dtype."""
     return dtypes.from_numpy(dtype).name
 
 
@@ -88,8 +88,8 @@ class RuntimeSource:
         self._paused: PausedProbe | None = None
         self._events = 0
         self._unfinished = 0
-        self._compiled = level not in COMPILED  # or needs no compiling
-        self._records = 0  # written since that was last considered
+        self._compiled = level not in COMPILED  # or compiling is not needed
+        self._records = 0  # records written since compiling was last considered
         self._compile(unused=True)
         if level in ("values", "full"):
             from gradscope.record.from_runtime.values.value_probe import ValueLook
@@ -101,10 +101,10 @@ class RuntimeSource:
     def _task_ended(self, *, creates: bool) -> None:
         self.session.backward_ended(creates=creates)
 
-    # -- when it watches ------------------------------------------------------------------------
+    # -- start and stop -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Watch from here on."""
+        """Start watching."""
         session = self.session
         torch = sys.modules["gradscope.runtime"]
         number, module = self.catalog.number_of_early, self.modules.known
@@ -126,7 +126,7 @@ class RuntimeSource:
             watch_paths(self, on=True)
 
     def stop(self) -> None:
-        """Watch no longer, and follow nothing."""
+        """Stop watching, and follow nothing any more."""
         stop_watching(self.probe)
         if self.session.level == "full":
             watch_paths(self, on=False)
@@ -135,27 +135,27 @@ class RuntimeSource:
             self.ends.stop()
 
     def pause(self) -> PausedProbe:
-        """Leave out what comes now."""
+        """Pause recording."""
         if self.probe.look is not None:
             self.probe.look.forget()
         self._paused = paused = pause_watching(self.probe)
         return paused
 
     def resume(self) -> None:
-        """Watch again."""
+        """Resume recording."""
         resume_watching(self.probe, self._paused)
         self._paused = None
 
     def abandon(self) -> None:
-        """Let go."""
+        """Release everything in a forked child."""
         probe.leave(None)
         if self.ends is not None:
             self.ends.stop()
 
-    # -- occasions to write ---------------------------------------------------------------------
+    # -- when to write --------------------------------------------------------------------------
 
     def rest(self) -> None:
-        """Clear the probe's lists; flush when there is much to write, or it is time."""
+        """Clear the probe's lists; flush if many notes wait, or if it is time."""
         with self.session.alone(wait=False) as alone:
             if not alone:
                 return
@@ -164,7 +164,7 @@ class RuntimeSource:
         self._compile()
 
     def _compile(self, *, unused: bool = False) -> None:
-        """Leave noting to C functions, if there is reason to. `unused`: nothing was noted yet."""
+        """Use C functions if they pay off. `unused`: nothing was recorded yet."""
         if not self._compiled:
             records, self._records = self._records, 0
             functions = Compiling.counted(records)
@@ -173,21 +173,21 @@ class RuntimeSource:
                 self.probe.compile(functions, unused=unused)
 
     def events(self) -> int:
-        """How many events were noted, or followed from what was noted."""
+        """Number of events that were recorded, or that follow from recorded ones."""
         probe = self.probe
         waiting = 4 * len(probe.runs) + 3 * len(probe.moves) + len(probe.events)
         return self._events + waiting + self.replays.events
 
     def unseen(self) -> dict[str, int]:
-        """Nothing: the runtime tells all."""
+        """Empty: the runtime reports everything."""
         return {}
 
     def unfinished(self) -> int:
-        """Graph tasks that had begun and not ended when notes were last flushed."""
+        """Number of graph tasks that were running when notes were last flushed."""
         return self._unfinished
 
     def look_back(self) -> None:
-        """Let errors be told of what has not been flushed, too."""
+        """Make records that are not flushed yet available to error messages."""
         probe, recent = self.probe, self.catalog.recent
         with self.session.alone(wait=True) as alone:
             if alone:
@@ -200,21 +200,21 @@ class RuntimeSource:
 
     @property
     def stops(self) -> RuntimeSource:
-        """Itself: the runtime has told all there is."""
+        """The source itself implements stops: the runtime reports all events."""
         return self
 
     def at(self, places: StopPlaces) -> None:
-        """The runtime is there."""
+        """Start stops in the runtime."""
         engine = Stoppable(OwnHook, _plainly, _numbers, self._aside)
         self.replays.reason = "the program can be stopped at any of its calls"
         self.probe.hooked, self.session.module_paths = places.hook, self.modules.paths
         places.start(sys.modules["gradscope.runtime"], engine)
 
     def reach(self, tensors: Any, frame: Any) -> None:
-        """It has told all of them."""
+        """Does nothing: all nodes are known."""
 
     def so_far(self, *, running: bool) -> None:
-        """What has been told is written."""
+        """Does nothing: everything recorded is written already."""
 
     @contextmanager
     def _aside(self) -> Iterator[None]:
@@ -227,7 +227,7 @@ class RuntimeSource:
     # -- rows -----------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand all notes so far to the writer."""
+        """Pass all notes so far to the writer."""
         if self.probe.look is not None:
             self.probe.look.flush()
         rows = self.rows
@@ -268,13 +268,13 @@ class RuntimeSource:
             session.put(tables.ShortCall, {"number": session.ids(table[0]), **columns})
 
     def _engine(self) -> None:
-        """Runs, gradients handed on, single events, counts."""
+        """Write runs, passed gradients, single events and counts."""
         session = self.session
         start, ids, put = session.start, session.ids, session.put
         runs, moves, singles = (
             log.take() for log in (self.probe.runs, self.probe.moves, self.probe.events)
         )
-        strange = runs[2] <= session.base  # of tasks that began before the recording did
+        strange = runs[2] <= session.base  # of tasks that began before the recording
         if strange.any():
             moves = moves[:, ~np.isin(moves[0], runs[0][strange])]
             runs = runs[:, ~strange]
@@ -301,7 +301,8 @@ class RuntimeSource:
         if counted and not self._graph_only:
             times, tasks, nodes, counts = zip(*counted, strict=True)
             many = list(map(len, nodes))
-            # What must be written cell by cell (Note [Bounded expansion]) is what comes first.
+            # Records that must be written cell by cell (Note [Bounded expansion]) are written
+            # first.
             put(tables.ShortCounted, {
                 "count": np.concatenate(counts), "node": ids(np.concatenate(nodes)),
                 "t": np.repeat(np.array(times) - start, many), "task": np.repeat(ids(tasks), many),
@@ -311,25 +312,25 @@ class RuntimeSource:
 
 
 def _plainly(_: FrameType) -> Any:
-    """What calls a function: the runtime's warnings find the program's line themselves."""
+    """Calls a function directly: warnings of the runtime find the program's line themselves."""
     return calls
 
 
 def _numbers(tensor: Any) -> Any:
-    """What a floating tensor holds, as an array; None: it is not one."""
+    """The values of a floating-point tensor as an array; None for other tensors."""
     array = getattr(tensor, "_array", None)
     return array if array is not None and array.dtype.kind in "fc" else None
 
 
 def _made_at(node: Any) -> int | None:
-    """A thread counts its nodes."""
+    """The sequence number of a node; None for an accumulation node."""
     return None if node.sequence_nr == LAST else int(node.sequence_nr)
 
 
 def _sequence_now() -> int:
-    """What the next node of this thread will have."""
+    """The sequence number of the next node of this thread."""
     return int(repr(local.state.sequence)[len("count(") : -1])
 
 
 def _nothing_more(own: Any, ours: Any | None) -> None:
-    """Nobody keeps a list of the runtime's functions."""
+    """Adds nothing to errors: there is no list of the runtime's functions."""

@@ -33,7 +33,7 @@ def _held_once() -> int:
 NOBODYS = _held_once()
 
 MANY = 1 << 16
-"""More frames than there are."""
+"""More than the number of frames."""
 
 
 def local_name(tensor: Any, frame: FrameType | None) -> str:

@@ -106,7 +106,7 @@ class ModuleRows:
         return self._writer.intern(module_name(root, frame, self._is_machinery))
 
     def _named(self, parameter: Any, name: str, root: int) -> int:
-        """The number of a parameter. One that several modules share has the first of its names."""
+        """The number of a parameter. A shared parameter has the first of its names."""
         number = self._number_of(parameter)
         if number in self.named:
             self._aliases.append((self._writer.intern(name), number, NONE, root))

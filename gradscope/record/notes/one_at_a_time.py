@@ -1,4 +1,4 @@
-"""Ensures that only one thread at a time writes the notes of a recording."""
+"""Ensures that one thread at a time writes the notes of a recording."""
 
 from __future__ import annotations
 

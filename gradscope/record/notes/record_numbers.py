@@ -27,7 +27,7 @@ WINDOW = 1 << 9
 """Numbers that are assigned between two rests. See Note [Small lists] in log.py."""
 
 LONG_WINDOW = 1 << 12
-"""The same if there are no lists to keep small."""
+"""The size of a window if there are no lists to keep small."""
 
 
 class RecordNumbers:

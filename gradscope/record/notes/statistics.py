@@ -1,4 +1,4 @@
-"""Statistics of an array: counts of special values, sizes, the first values that are not finite."""
+"""Statistics of an array: counts of special values, sizes, the first non-finite values."""
 
 from __future__ import annotations
 

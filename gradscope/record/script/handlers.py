@@ -104,7 +104,7 @@ class Arrivals:
             self._sockets = ()
 
     def overdue(self, numbers: Collection[int]) -> list[int]:
-        """Those of these signals that have been unhandled for a while; must be called often."""
+        """The signals that have been unhandled for a while; must be called often."""
         now = time.monotonic()
         for number in self._new():
             self._came.setdefault(number, now)

@@ -56,7 +56,7 @@ class StopPlace:
     kind: str
     """`called`: a function of tensors has returned; `raised`: it has not; `backward`: one is about
     to start; `begins`, `ran`: a node is about to run, has run; `hook`, `hook after`: a hook of the
-    program's is about to be called, and its node has run; `asked`: by the program itself."""
+    program is about to be called, and its node has run; `asked`: by the program itself."""
     name: str  # of the function, or of the node
     frame: FrameType | None  # innermost frame of the program
     node: Any = None
@@ -64,16 +64,14 @@ class StopPlace:
     made: tuple[Any, ...] = ()  # its results
     wrote: tuple[Any, ...] = ()  # the arguments written in place
     nodes: tuple[Any, ...] = ()  # created by the call
-    line: str = (
-        ""  # of the program, `/x/train.py:41`: of the call, or of the one that made the node
-    )
+    line: str = ""  # the program's line `/x/train.py:41` that called it, or that created the node
     module: str = ""  # path of the innermost running module, now or then
     scalars: tuple[float, ...] = ()  # its other arguments
     error: BaseException | None = None
 
     @property
     def lines(self) -> list[str]:
-        """The lines that all frames stand on, the innermost of the program's first."""
+        """The lines of all frames, beginning with the program's innermost frame."""
         found, frame = [], self.frame
         while frame is not None:
             found.append(_line(frame))

@@ -1,1 +1,1 @@
-"""How other programs' binary files are written: no dependency, since little of each is needed."""
+"""Writers of other programs' binary formats, without dependencies: little of each is needed."""

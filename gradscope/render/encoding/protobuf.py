@@ -1,7 +1,7 @@
-"""Protocol buffers, written: protobuf.dev/programming-guides/encoding describes them.
+"""Writes protocol buffers; see protobuf.dev/programming-guides/encoding.
 
-A message is its fields one after the other, each a key (the field's number and how its value is
-written) and the value.
+A message is a sequence of fields, each a key (the number of the field and the wire type) and a
+value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MASK = (1 << 64) - 1
 
 @lru_cache(maxsize=4096)
 def varint(number: int) -> bytes:
-    """A number in seven bits a byte, the lowest first; one below 0 as its two's complement."""
+    """A number in seven bits per byte, lowest first; a negative one as its two's complement."""
     number &= MASK
     found = bytearray()
     while number > 0x7F:
@@ -31,7 +31,7 @@ def varint(number: int) -> bytes:
 
 
 def varints(numbers: NDArray[Any]) -> list[bytes]:
-    """Many numbers, each as by `varint`."""
+    """Several numbers, each encoded like `varint`."""
     rest = np.asarray(numbers, np.int64).astype(np.uint64)
     digits = np.zeros((len(rest), 10), np.uint8)
     lengths = np.ones(len(rest), np.int64)
@@ -51,22 +51,22 @@ def varints(numbers: NDArray[Any]) -> list[bytes]:
 
 @lru_cache(maxsize=1024)
 def key(field: int, wire: int) -> bytes:
-    """What stands before a value."""
+    """The key before a value."""
     return varint(field << 3 | wire)
 
 
 def integer(field: int, value: int) -> bytes:
-    """A field of a whole number, a truth value or a choice."""
+    """A field with an integer, a bool or an enum."""
     return key(field, VARINT) + varint(value)
 
 
 def fixed64(field: int, value: int) -> bytes:
-    """A field of a number in eight bytes."""
+    """A field with a number in eight bytes."""
     return key(field, FIXED64) + pack("<Q", value & MASK)
 
 
 def double(field: int, value: float) -> bytes:
-    """A field of a number with a fraction."""
+    """A field with a double."""
     return key(field, FIXED64) + pack("<d", value)
 
 
@@ -75,10 +75,10 @@ def text(field: int, value: str) -> bytes:
 
 
 def message(field: int, body: bytes) -> bytes:
-    """A field of bytes, or of another message."""
+    """A field with bytes, or with another message."""
     return key(field, LENGTH) + varint(len(body)) + body
 
 
 def fields(parts: Iterable[bytes]) -> bytes:
-    """A message of these fields."""
+    """A message with these fields."""
     return b"".join(parts)

@@ -1,4 +1,4 @@
-"""TFRecord, the frames of TensorFlow's files: length, checksum, bytes, checksum."""
+"""Writes TFRecord, the frames of TensorFlow's files: length, checksum, bytes, checksum."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from functools import cache
 from struct import pack
 
 POLYNOMIAL = 0x82F63B78
-"""Of Castagnoli's checksum, CRC-32C, its bits the other way round."""
+"""The polynomial of CRC-32C, with its bits reversed."""
 MASK = 0xA282EAD8
-"""What is added to a checksum that is stored, so that one of it is not of its own bytes."""
+"""Added to stored checksums, so that a checksum of data with checksums differs."""
 
 
 def record(content: bytes) -> bytes:
@@ -23,7 +23,7 @@ def _masked(content: bytes) -> int:
 
 
 def crc32c(content: bytes) -> int:
-    """Castagnoli's checksum; appendix B.4 of RFC 3720 gives examples."""
+    """The CRC-32C checksum; appendix B.4 of RFC 3720 has examples."""
     table, value = _table(), 0xFFFFFFFF
     for byte in content:
         value = table[(value ^ byte) & 0xFF] ^ value >> 8

@@ -1,4 +1,4 @@
-"""Every format a picture can be written in: one module each, which holds a `FORMAT`."""
+"""The formats of `render`: one module each, which contains a `FORMAT`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from gradscope.errors import UsageError
 
 
 class Drawn(NamedTuple):
-    """A picture written down, and what there is to say of it."""
+    """A picture in a format, with notes about it."""
 
     content: bytes
     notes: tuple[str, ...] = ()
-    holds: str = ""  # as in "212 slices", where it is no picture
+    holds: str = ""  # as in "212 slices", if it is not a picture
 
 
 Takes: TypeAlias = Literal["picture", "page", "tracks", "network"]
-"""What a format writes down: a picture of the graph (a GraphScene); or of a whole trace the page (a
-ViewerScene), what happened when (Tracks), or the graph with all its nodes (a Network)."""
+"""The input of a format: a picture of the graph (a GraphScene); or for a whole trace, the page (a
+ViewerScene), the timeline (Tracks), or the graph with all its nodes (a Network)."""
 
 
 class Format:
-    """One way to write a trace down. `needs_more`: a package or a program besides.
+    """A format of `render`. `needs_more`: an additional package or program.
 
-    `endings`: which names of files ask for it, besides `.NAME`.
+    `endings`: file extensions of the format besides `.NAME`.
 
-    Written out, since the command line names formats: making a dataclass takes half a millisecond.
+    A plain class, because the command line lists formats: creating a dataclass takes half a
+    millisecond.
     """
 
     __slots__ = ("description", "endings", "extension", "name", "needs_more", "takes", "write")
@@ -54,12 +55,12 @@ class Format:
 
 
 def format_names() -> list[str]:
-    """What `-f` accepts: the modules of this package."""
+    """The values of `-f`: the modules of this package."""
     return sorted(file.stem for folder in __path__ for file in Path(folder).glob("[!_]*.py"))
 
 
 def format_help() -> str:
-    """What the command line says of `-f`: as in "dot, json or svg."."""
+    """The help text of `-f`: as in "dot, json or svg."."""
     *names, last = format_names()
     return f"{', '.join(names)} or {last}." if names else f"{last}."
 
@@ -73,10 +74,10 @@ def format_called(name: str) -> Format:
 
 
 def format_of_file(file_name: str) -> str:
-    """The name of the format that a file's name asks for; "" when it asks for none."""
+    """The format for the extension of a file name; "" if there is none."""
     ends = file_name.lower().split(".")[1:]
     names = format_names()
-    # In "run.speedscope.json" the more telling word stands first.
+    # In "run.speedscope.json" the more specific extension comes first.
     for name in (each for each in ends[-2:] if each in names):
         if name == ends[-1] or file_name.lower().endswith(format_called(name).endings):
             return name

@@ -15,11 +15,11 @@ from gradscope.scene.timeline.tracks.tracks import Tracks
 from gradscope.trace.schema import NONE
 
 BESIDE = 1_000_000
-"""Threads' numbers are small; the lanes beside a thread get others, and so do the steps."""
+"""First number of the lanes next to threads, and of steps; numbers of threads are smaller."""
 
 
 def write(tracks: Tracks, theme: Theme | None) -> Drawn:  # noqa: ARG001  Chrome has its own colours
-    """The trace as trace events, an object each."""
+    """The trace as trace events, one object each."""
     events = [*_Events(tracks).all()]
     text = orjson.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
     return Drawn(text, tracks.notes, plural(len(tracks.slices), "slice"))

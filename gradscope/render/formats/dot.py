@@ -1,4 +1,4 @@
-"""DOT, the language of Graphviz: every other picture format is made from it."""
+"""DOT, the language of Graphviz, from which Graphviz makes other formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(scene: GraphScene, theme: Theme) -> Drawn:
 
 
 def source_of(scene: GraphScene, theme: Theme) -> bytes:
-    """What Graphviz reads, to draw the picture."""
+    """The input of Graphviz for the picture."""
     names = {box.id: f"b{number}" for number, box in enumerate(scene.boxes)}
     graph = graphviz.Digraph(
         "gradscope",
@@ -34,7 +34,7 @@ def source_of(scene: GraphScene, theme: Theme) -> bytes:
     _fill(graph, scene, theme, names)
     leaves = {box.id for box in scene.boxes if box.form is Form.LEAF}
     for arrow in scene.arrows:
-        # What goes on from function to function pulls straight; leaves and values stand aside.
+        # Edges between functions are straight; leaves and values are next to them.
         weight = {} if arrow.head in leaves or arrow.form is Form.SAVED else {"weight": "4"}
         graph.edge(names[arrow.tail], names[arrow.head], **_arrow(arrow, theme), **weight)
     for tie in scene.ties:
@@ -93,7 +93,7 @@ def _edges(theme: Theme) -> dict[str, str]:
 def _fill(
     graph: graphviz.Digraph, scene: GraphScene, theme: Theme, names: Mapping[str, str]
 ) -> None:
-    """Put the boxes into their groups, and the groups into each other."""
+    """Write the boxes into their groups, and the groups into each other."""
     inside: dict[str, list[Box]] = defaultdict(list)
     for box in scene.boxes:
         inside[box.group].append(box)

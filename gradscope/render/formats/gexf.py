@@ -1,4 +1,4 @@
-"""GEXF, Gephi's own format: the graph with all its nodes. https://gexf.net describes it."""
+"""GEXF, the format of Gephi: the graph with all its nodes. See https://gexf.net."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = (
 
 
 def write(network: Network, theme: Theme | None) -> Drawn:  # noqa: ARG001  Gephi has its own colours
-    """The graph as GEXF, which need not say on which day it was written."""
+    """The graph as GEXF, without the optional date."""
     text = "\n".join(_lines(network)) + "\n"
     return Drawn(text.encode(), holds=plural(len(network.nodes), "node"))
 

@@ -1,6 +1,6 @@
 """GraphML: the graph with all its nodes, for Gephi, yEd, Cytoscape, igraph, networkx.
 
-Written line by line: networkx takes five times as long for it, and three times the memory.
+Written line by line: networkx takes five times longer and three times the memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _lines(network: Network) -> Iterator[str]:
 
 
 def _key(kind: str, name: str) -> str:
-    """Short, since it stands before every value: "n_name"."""
+    """A key, short because every value has one: "n_name"."""
     return f"{kind[0]}_{name}"
 
 

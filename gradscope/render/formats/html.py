@@ -10,7 +10,7 @@ from gradscope.scene.viewer.text_columns import ViewerScene
 
 
 def write(scene: ViewerScene, theme: Theme | None) -> Drawn:
-    """The page. Without a theme it follows the reader's system."""
+    """Write the page. Without a theme it follows the reader's system."""
     content = page(scene, theme.name if theme else "")
     if not scene.rows("nodes"):
         return Drawn(content, holds=f"{scene.rows('calls'):,} calls and data, no backward")

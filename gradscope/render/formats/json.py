@@ -1,4 +1,4 @@
-"""JSON: the picture's boxes, arrows and groups, for other programs to draw."""
+"""JSON: the boxes, arrows and groups of a picture, for other programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.scene.graph.picture import GraphScene
 
 
 def write(scene: GraphScene, theme: Theme) -> Drawn:  # noqa: ARG001  JSON has no colours
-    """The scene as it is, field by field."""
+    """The scene field by field."""
     text = orjson.dumps(scene, option=orjson.OPT_INDENT_2).decode()
     return Drawn(visible_json(text).encode())
 

@@ -82,7 +82,7 @@ def _front(text: str) -> str:
 
 
 def _inside(scene: GraphScene, names: dict[str, str]) -> Iterator[str]:
-    """Boxes within frames within frames."""
+    """The boxes inside nested frames."""
     boxes: dict[str, list[Box]] = defaultdict(list)
     for box in scene.boxes:
         boxes[box.group].append(box)
@@ -121,5 +121,5 @@ def _label(words: list[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Mermaid shows as it is: what may mean something is written as its number."""
+    """Text that Mermaid shows unchanged: special characters are written as their numbers."""
     return PLAIN.sub(lambda match: f"#{ord(match[0])};", visible(text, LONGEST)).strip()

@@ -1,6 +1,7 @@
-"""Perfetto: the whole trace over time, in the protocol buffers that ui.perfetto.dev reads.
+"""Perfetto: the whole trace over time, as protocol buffers for ui.perfetto.dev.
 
-https://perfetto.dev/docs/reference/trace-packet-proto and …/synthetic-track-event name the fields.
+See https://perfetto.dev/docs/reference/trace-packet-proto and …/synthetic-track-event for the
+fields.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from gradscope.scene.timeline.tracks.tracks import Tracks
 from gradscope.trace.schema import NONE
 
 SEQUENCE = integer(10, 1)
-"""All packets are of one sequence, whose names are told once and then have numbers."""
+"""All packets belong to one sequence, in which names are written once and then have numbers."""
 FIRST = SEQUENCE + integer(13, 1)
 LATER = SEQUENCE + integer(13, 2)
 COUNT, BYTES = 2, 3  # units of CounterDescriptor
 MANY = 100_000
 PROCESS = 1
-"""The track of the first process: for what happened on no thread that has one."""
+"""The track of the first process, for events without a thread."""
 
 
 class Type(IntEnum):
-    """What a TrackEvent tells."""
+    """The types of a TrackEvent."""
 
     BEGIN = 1
     END = 2
@@ -93,10 +94,10 @@ class _Writing:
         self._next_uuid += 1
         return self._next_uuid - 1
 
-    # Names, told once ----------------------------------------------------------------------------
+    # Names, written once -------------------------------------------------------------------------
 
     def _names(self) -> Iterator[bytes]:
-        """Every text, as the name of an event and as a value: whichever it is used for."""
+        """Every text as the name of an event and as a value, because it may be used as either."""
         slices, words = self._slices, self._tracks.words
         used = [np.unique(slices.name), np.unique(self._tracks.moments.name)]
         values = [np.unique(slices.column(name)) for name in ABOUT if name in WORDS]
@@ -171,7 +172,7 @@ class _Writing:
                 yield _packet(stamp, begins[turn], LATER, event, varint(len(body)), body)
 
     def _about(self) -> list[bytes]:
-        """What is known of each slice, as debug annotations."""
+        """The facts about each slice, as debug annotations."""
         slices = self._slices
         found = [b""] * len(slices)
         for at, name in enumerate(ABOUT):
@@ -191,7 +192,7 @@ class _Writing:
         return found
 
     def _flow_fields(self) -> dict[int, bytes]:
-        """For each slice, which arrows leave it and which end at it."""
+        """For each slice, the arrows that start and end at it."""
         arrows = self._tracks.arrows
         found: dict[int, bytes] = {}
         for number, (tail, head) in enumerate(
@@ -201,7 +202,7 @@ class _Writing:
             found[head] = found.get(head, b"") + fixed64(48, number)
         return found
 
-    # Moments and levels --------------------------------------------------------------------------
+    # Events and counters -------------------------------------------------------------------------
 
     def _moments(self) -> Iterator[bytes]:
         moments = self._tracks.moments

@@ -1,4 +1,4 @@
-"""speedscope: what ran inside what, as flame graphs of https://www.speedscope.app."""
+"""speedscope: nested slices as flame graphs of https://www.speedscope.app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SVG, for browsers and documents: laid out and drawn without any other program."""
+"""SVG, for browsers and documents: laid out and drawn without other programs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Drawing:
         self._theme = theme
         self._layout: PictureLayout = layout(scene)
         self._titles = {group.id: group.title for group in scene.groups}
-        self._sets = {  # how text is set → the name of its rule, and its colour
+        self._sets = {  # text style → the name of its rule, and its colour
             Style.TITLE: ("t", theme.ink),
             Style.FRAME: ("f", theme.soft),
             Style.PLAIN: ("p", theme.soft),
@@ -106,7 +106,7 @@ class _Drawing:
         halo = f"stroke:{theme.group.fill};stroke-width:4px;stroke-linejoin:round"
         return "".join([*rules, f".g{{paint-order:stroke;{halo}}}", ".a{fill:none}"])
 
-    # Above it ------------------------------------------------------------------------------------
+    # Above the picture ---------------------------------------------------------------------------
 
     def _caption(self, width: float) -> tuple[list[str], float]:
         """The title, notes and legend, and their total height."""

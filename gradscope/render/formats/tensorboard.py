@@ -21,8 +21,8 @@ SIZES = re.compile(r"\[(\d+(?:, \d+)*)\]")
 
 
 def write(network: Network, theme: Theme | None) -> Drawn:  # noqa: ARG001  it has its own colours
-    """The graph as a file of events: what it is written in, then the graph."""
-    # Of one moment, so that the same trace gives the same bytes: when it was recorded.
+    """The graph as an event file: the version record, then the graph."""
+    # The time of the recording, so that the same trace gives the same bytes.
     wall = double(1, network.begin / 1e9)
     graph = fields(message(1, node) for node in _nodes(network)) + message(4, integer(1, 22))
     content = record(wall + text(3, FILE_VERSION)) + record(wall + message(4, graph))
@@ -70,19 +70,19 @@ def _plain(name: str) -> str:
 
 
 def _names(network: Network) -> dict[int, str]:
-    """A name for each node, its modules before it: "layer1/0/conv/MulBackward0_2"."""
+    """A name for each node, after its modules: "layer1/0/conv/MulBackward0_2"."""
     found: dict[int, str] = {}
     scopes = {
         module: [_plain(part) for part in module.split(".")[:DEEPEST]]
         for module in {node.module for node in network.nodes}
         if module
     }
-    # A name that is also a scope would stand for both.
+    # A name that is also a scope would be ambiguous.
     taken = {
         "/".join(scope[:length]) for scope in scopes.values() for length in range(len(scope) + 1)
     }
     for node in network.nodes:
-        module = node.module or node.leaf.rpartition(".")[0]  # of a leaf, whose parameter it is
+        module = node.module or node.leaf.rpartition(".")[0]  # for a leaf, its module
         title = node.leaf.removeprefix(f"{module}.") or node.title
         scope = scopes.get(module, ())
         name = "/".join(
@@ -98,7 +98,7 @@ def _names(network: Network) -> dict[int, str]:
 
 
 def _attributes(node: NetworkNode, shapes: dict[int, str]) -> Iterator[bytes]:
-    """What is known of it; and under TensorFlow's own name how large its gradients are."""
+    """The facts about a node; and the size of its gradients under the name TensorFlow uses."""
     for name, value in sorted(node.known().items()):
         if name not in {"name", "device"}:
             held = integer(3, value) if isinstance(value, int) else text(2, value)
@@ -115,7 +115,7 @@ def _attribute(name: str, value: bytes) -> bytes:
 
 
 def _shape(shape: str) -> bytes:
-    """A TensorShapeProto of "[2, 3] float32", "scalar float32", or of what is not known."""
+    """A TensorShapeProto of "[2, 3] float32", "scalar float32", or an unknown shape."""
     sizes = SIZES.match(shape)
     if not sizes:
         return b"" if shape.startswith("scalar") else integer(3, 1)

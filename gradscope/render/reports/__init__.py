@@ -10,15 +10,15 @@ from gradscope.analysis.identity.sites import Site
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a report for programs says besides the findings."""
+    """Facts of a report for programs besides the findings."""
 
     notes: tuple[str, ...] = ()  # of the trace
-    folder: str = ""  # that the program ran in
-    root: str = ""  # from which files are named; "": from the folder
+    folder: str = ""  # in which the program ran
+    root: str = ""  # to which paths of files are relative; "": to the folder
     baseline: bool = False  # some findings were known before
 
     def file(self, site: Site) -> str:
-        """The file of a line, as a path from the root; a whole one for what lies elsewhere."""
+        """The path of a file from the root; absolute for files outside of it."""
         pure: type[PurePath] = PureWindowsPath if "\\" in self.folder[:3] else PurePosixPath
         whole = pure(self.folder, site.file)
         root = pure(self.root or self.folder)

@@ -1,4 +1,4 @@
-"""The report as JSON. docs/reference/report.md says what is in it; VERSION, when that changes."""
+"""The report as JSON. See docs/reference/report.md for its fields; VERSION: when they change."""
 
 from __future__ import annotations
 

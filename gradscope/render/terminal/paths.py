@@ -9,7 +9,7 @@ _PLACE = re.compile(r"(?<![\w/\\`.-])([\w./\\-]+\.py):(\d+)\b")
 
 
 class ShortPaths:
-    """Shortens texts that are read one after the other."""
+    """Shortens texts that are shown one after the other."""
 
     def __init__(self) -> None:
         self._named: set[str] = set()

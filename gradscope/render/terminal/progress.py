@@ -62,7 +62,7 @@ class _Bar:
                 self._bar.stop()
 
     def _show(self) -> None:
-        # Only who waits pays for these.
+        # Only long work imports these.
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
@@ -78,4 +78,4 @@ class _Bar:
             self._task = bar.add_task(what, completed=done, total=whole or None)
             bar.start()
             self._bar = bar
-            self.told(*self._now)  # what was told meanwhile
+            self.told(*self._now)  # the last progress so far

@@ -1,1 +1,1 @@
-"""What each view of a trace looks like as text: one file for each."""
+"""The text of each view of a trace: one file for each."""

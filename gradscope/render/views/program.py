@@ -17,7 +17,7 @@ from gradscope.scene.timeline.timeline import Bar
 GAP = "  "
 DEEPEST = 8
 TOOK = 11
-"""As wide as "did not end"."""
+"""The width of "did not end"."""
 
 
 def program_lines(program: ProgramTimeline, width: int, charset: Charset) -> Iterator[Text]:

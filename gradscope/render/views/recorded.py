@@ -1,4 +1,4 @@
-"""What `gradscope trace` says at its end: what was recorded, what was found, what to type next."""
+"""The output of `gradscope trace` at its end: what was recorded, the findings, the next command."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH, EXPLAINED = 16 << 20, 64 << 20
-"""Largest trace, in bytes, that is checked as the command ends; of a program that raised, the
-second. `gradscope inspect` checks any."""
+"""Largest traces, in bytes, that are checked when the command ends; the second if the program
+raised. `gradscope inspect` checks any size."""
 
 WIDTH, PREFIX = 80, "gradscope: "
-"""Columns of a line of the summary, with what the command puts before it."""
+"""Width of a line of the summary, and the prefix of the command."""
 EXPLANATION_WIDTH = 100
 RAISED = "GS301"
 _ERRORS = ("event", "finding")
-"""Tables that the evidence of findings about exceptions is in."""
+"""Tables in the evidence of findings about exceptions."""
 
 IN_WORDS = {
     "value": "values (--level values)",
@@ -41,27 +41,27 @@ IN_WORDS = {
     "saved_unpacked": "reads of saved tensors",
     "wait": "waits of the engine's threads",
 }
-"""What a reader may look for, by the name that `meta.absent` has for it."""
+"""Names in `meta.absent` that are worth reporting, in words."""
 
 AT_MOST = {"graph": 1.7, "engine": 2.6, "values": 3.4}
-"""How many times as long a step of a tiny model takes on PyTorch at each level; a large one less.
+"""Largest slowdown of a step of a tiny model on PyTorch at each level; large models slow down less.
 
-`python -m bench watching` measures it.
+Measured by `python -m bench watching`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What `gradscope trace` says of the trace that it has just written."""
+    """The output of `gradscope trace` about the trace that it has just written."""
 
-    summary: tuple[str, ...]  # what was recorded, and what was found in it
-    following: str = ""  # what to type next
-    details: tuple[str, ...] = ()  # what it cost, and what is not in it
+    summary: tuple[str, ...]  # what was recorded, and the findings
+    following: str = ""  # the next command
+    details: tuple[str, ...] = ()  # the cost, and what was not recorded
     explanation: tuple[str, ...] = ()  # of the exception that ended the program
 
 
 def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = WIDTH) -> Recorded:
-    """Sum up the trace at `path`, which the user calls `shown`, in lines of this width."""
+    """Summarize the trace at `path`, which the user calls `shown`, in lines of this width."""
     name = shlex.quote(str(shown))
     try:
         size = path.stat().st_size
@@ -103,7 +103,7 @@ def _raised(path: Path) -> bool:
 
 
 def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:
-    """What is known of the exception that ended the program, unless its message names the line."""
+    """Findings about the exception that ended the program, unless its message has the line."""
     raised = [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
     if not raised:
         return
@@ -158,7 +158,7 @@ def _checked(trace: Trace, report: Report) -> str:
 
 
 def _lacks(trace: Trace) -> Iterator[str]:
-    """What was not recorded, of what a reader may look for."""
+    """What was not recorded, if a reader may look for it."""
     absent = trace.meta.get("absent", ())
     lacks = [words for name, words in IN_WORDS.items() if name in absent]
     if "value" in absent and trace.meta.get("level") in {"values", "full"}:
@@ -168,9 +168,9 @@ def _lacks(trace: Trace) -> Iterator[str]:
 
 
 def _cost(trace: Trace) -> Iterator[str]:
-    """The time that gradscope measured of itself.
+    """The time that gradscope has measured for its own work.
 
-    Notes made during a step are not measured: reading the clock would cost as much as they do.
+    Notes during a step are not measured: reading the clock would take as long as a note.
     """
     spent = trace.meta.get("own_time", {})
     whole = spent.get("recorded", 0)

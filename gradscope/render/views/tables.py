@@ -15,7 +15,7 @@ from gradscope.scene.table_scenes import FactsScene, TableColumn, TableScene
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
-    from gradscope.trace.spec import Violation  # with every rule, which `check` alone needs
+    from gradscope.trace.spec import Violation  # loaded with every rule, but only `check` needs it
 
 GAP = "  "
 INDENT = "    "

@@ -115,7 +115,7 @@ class _Sheet:
 
 
 TIME = 9
-"""As wide as "1,234 ms" and then some."""
+"""The width of "1,234 ms", plus some space."""
 NARROWEST_AXIS = 8
 
 

@@ -67,7 +67,7 @@ def title(state: State, say: MomentWords) -> str:
 
 
 def _replayed(found: ReplayedCalls) -> str:
-    """Position in a plan that is replayed, and whether times in it are shares."""
+    """Position in a plan that is replayed, and whether its times are proportional shares."""
     name = found.step.rpartition("<locals>.")[2]
     where = f"{name}, {ordinal(found.number)} replay"
     if not found.piece:

@@ -100,7 +100,7 @@ def _facts(cells: Cells, row: Row) -> Iterator[tuple[str, str]]:
         yield {"stack": "line", "t": "created"}.get(name, name.replace("_", " ")), text
 
 
-# What is around it -----------------------------------------------------------------------------
+# -- context ------------------------------------------------------------------------------------
 
 
 def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:

@@ -178,7 +178,7 @@ class BoxMaker:
         return [*lines, *self.said_of(id, node.id)]
 
     def said_of(self, id: str, node: int) -> list[BoxLine]:
-        """Its thread or device, the value of its colour, and the number of hidden edges."""
+        """Thread or device of a box, the value of its colour, and the number of hidden edges."""
         return [*self._ran_at([node]), *self._measured(id)]
 
     def _ran_at(self, nodes: Sequence[int]) -> list[BoxLine]:

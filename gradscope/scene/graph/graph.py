@@ -138,7 +138,7 @@ class _Boxes:
         for use in self.placing.uses_of.get(id, ()):
             user = self.nodes[use.leaf]
             if user.leaf:
-                # One box for several uses stands in no module.
+                # A leaf with one box for several uses belongs to no module.
                 shared = use.number == 0 and use.total > 1
                 backwards = user.backwards
                 if use.number:

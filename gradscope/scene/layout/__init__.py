@@ -1,1 +1,1 @@
-"""Where everything in a picture stands, and how large it is: numbers, no colours."""
+"""Positions and sizes of everything in a picture: numbers, no colours."""

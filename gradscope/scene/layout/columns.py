@@ -1,4 +1,4 @@
-"""What is taller than it may be goes on in another column; ways between columns become stubs."""
+"""Splits tall pictures into columns; routes between columns become stubs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gradscope.scene.layout.pieces import ROW_GAP, Route, Slab
 from gradscope.scene.readable import plural
 
 MOST_ROWS = 12
-"""A way over more rows than these becomes two stubs."""
+"""A route over more rows than this becomes two stubs."""
 FEW_LANES, LANES_EACH = 60, 3
-"""So many lanes a frame may have, and so many more for each piece in it."""
+"""Largest number of lanes in a frame, plus a number for each piece in it."""
 LONGEST = 150.0
-"""The most that a stub's text is wide."""
+"""Largest width of a stub's text."""
 MOST_STUBS = 3
-"""So many stubs of a box are named one by one."""
+"""Largest number of stubs of a box that are shown separately."""
 WHOLE, FIRST, LAST = range(3)
-"""A way of one piece; the half of a cut one at its tail; and that at its head."""
+"""Parts of a route: an uncut one; the half of a cut one at its tail; and that at its head."""
 
 
 @dataclass(slots=True)
 class LayoutColumn:
-    """Some rows of a frame, with the ways between them and the ends of ways that are cut."""
+    """Some rows of a frame, with the routes between them and the ends of cut routes."""
 
     pieces: list[Slab] = field(default_factory=list)
     row_of: dict[Slab, int] = field(default_factory=dict)
@@ -33,12 +33,12 @@ class LayoutColumn:
 
 
 def parts_of(way: int) -> range:
-    """The numbers of the parts of a way: each of them is a way to whoever lays them out."""
+    """The numbers of the parts of a route: the layout treats each of them as a route."""
     return range(3 * way, 3 * way + 3)
 
 
 def whole_of(number: int) -> tuple[int, int]:
-    """The way that has this part, and which part it is."""
+    """The route of this part, and which part it is."""
     return divmod(number, 3)
 
 
@@ -49,7 +49,7 @@ def columns_of(
     tallest: float,
     titles: Mapping[int, tuple[str, str]],
 ) -> list[LayoutColumn]:
-    """The columns, from left to right. `titles`: by way, what stands at its two ends."""
+    """The columns, from left to right. `titles`: by route, the titles of its two ends."""
     column_of_row = _split(row_of, ways, tallest)
     longest = _longest(row_of, ways)
     columns = [LayoutColumn() for _ in range(max(column_of_row, default=0) + 1)]
@@ -72,7 +72,7 @@ def columns_of(
 
 
 def _longest(row_of: Mapping[Slab, int], ways: Sequence[Route]) -> int:
-    """Over how many rows a way may lead, so that not all the room goes to lanes."""
+    """Largest number of rows that a route may cross, which limits the room for lanes."""
     over: Counter[int] = Counter()
     for way in ways:
         if way.tail is not None and way.head is not None:
@@ -96,7 +96,7 @@ def _add_stubs(
     row_of: Mapping[Slab, int],
     titles: Mapping[int, tuple[str, str]],
 ) -> None:
-    """Put stubs below the tails of ways that are cut, or above their heads."""
+    """Add stubs below the tails of cut routes, or above their heads."""
     of: dict[Slab, list[Route]] = defaultdict(list)
     for way in cut:
         end = way.tail if part == FIRST else way.head
@@ -118,11 +118,11 @@ def _add_stubs(
 
 
 def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) -> list[int]:
-    """By row, the number of its column. Each is filled, and ends where the fewest ways go on."""
+    """The column of each row. Each column is filled, and ends where the fewest routes continue."""
     heights = [0.0] * (max(row_of.values(), default=-1) + 1)
     for piece, row in row_of.items():
         heights[row] = max(heights[row], piece.height + ROW_GAP)
-    over = [0] * (len(heights) + 1)  # by row: how many ways come to it from above
+    over = [0] * (len(heights) + 1)  # by row: the number of routes that reach it from above
     for way in ways:
         if way.tail is not None and way.head is not None:
             low, high = sorted((row_of[way.tail], row_of[way.head]))
@@ -132,7 +132,7 @@ def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) ->
     column, first, filled = 0, 0, 0.0
     for row, height in enumerate(heights):
         if found and row > first and filled + height > tallest:
-            # Not before three quarters of the column.
+            # At least three quarters of the column are filled.
             spare, begin = 0.25 * tallest, row
             while begin - 1 > first and sum(heights[begin - 1 : row]) <= spare:
                 begin -= 1

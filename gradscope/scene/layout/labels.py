@@ -1,4 +1,4 @@
-"""The lines of text in a box or at a frame: what is measured, and then drawn."""
+"""The lines of text in a box or frame, which are measured and then drawn."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gradscope.scene.layout.measure import Style, ending, fitting, width_of
 from gradscope.trace.text import visible
 
 WIDEST = 330.0
-"""What is longer ends in an ellipsis."""
+"""Longer text ends in an ellipsis."""
 GLYPH = 14.0
-"""The width of the sign before a mark, or of the colour before the number of a backward."""
+"""Width of the sign before a mark, or of the colour before the number of a backward."""
 UNNAMED = "(unnamed)"
 MARGIN = (9.0, 5.0)
 """Left and right of the text in a box; above and below it."""
@@ -21,12 +21,12 @@ MARGIN = (9.0, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """One line of text, and what it is: a title, a mark, or a line of the box."""
+    """One line of text, and its kind: a title, a mark, or a line of the box."""
 
     text: str
     style: Style
     about: BoxMark | BoxLine | None = None
-    after: str = ""  # in passing, behind it: the ordinal of a node
+    after: str = ""  # less important text after it: the ordinal of a node
 
     @property
     def indent(self) -> float:
@@ -40,7 +40,7 @@ class LabelRow:
 
 
 def box_rows(box: Box) -> list[LabelRow]:
-    """The title of a box, what is remarkable, and its lines."""
+    """The title of a box, its marks, and its lines."""
     title = _shown(box.title, Style.TITLE) or UNNAMED
     rows = [LabelRow(title, Style.TITLE, after=_shown(box.ordinal, Style.PLAIN))]
     rows += [LabelRow(mark.value, Style.PLAIN, mark) for mark in box.marks]
@@ -48,7 +48,7 @@ def box_rows(box: Box) -> list[LabelRow]:
 
 
 def frame_rows(group: Group) -> list[LabelRow]:
-    """The title of a frame, and the source line that its boxes share."""
+    """The title of a frame, and the source line shared by its boxes."""
     title = ending(visible(group.title, 200), Style.FRAME, WIDEST) or UNNAMED
     return [LabelRow(title, Style.FRAME), *_lines(group.lines)]
 

@@ -1,9 +1,9 @@
-"""Pieces in rows, each below those that lead to it, with ways between them that touch no piece.
+"""Pieces in rows, each below those that lead to it, with routes that touch no piece.
 
-Rows by the longest path, ways over more than one row through lanes kept free in those between, an
-order with few crossings (by the means of neighbours), and places as near to the neighbours as the
-order allows. The ways that come from outside enter above the first row, those that leave end
-below the last.
+Rows follow from the longest path. Routes over several rows use free lanes in the rows between. The
+order has few crossings (by the means of neighbours), and positions are as near to the neighbours as
+the order allows. Routes from outside enter above the first row, and routes to outside end below the
+last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gradscope.scene.layout.pieces import (
 
 @dataclass(slots=True)
 class LayeredPlaces:
-    """Where all pieces and ways are, from a corner at (0, 0)."""
+    """The positions of all pieces and routes, with a corner at (0, 0)."""
 
     width: float
     height: float
@@ -39,7 +39,7 @@ class LayeredPlaces:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A part of a way, from one row to the next."""
+    """A part of a route, from one row to the next."""
 
     upper: Slab
     lower: Slab
@@ -49,7 +49,7 @@ class _Step:
 def ranks(pieces: Sequence[Slab], ways: Iterable[Route], most_width: float) -> dict[Slab, int]:
     """The row of each piece: below all that lead to it, where there is room; sources lower down.
 
-    Ways along a cycle that lead upwards do not count.
+    Routes of a cycle that lead upwards do not count.
     """
     onward: dict[Slab, list[Slab]] = defaultdict(list)
     for way in ways:
@@ -83,7 +83,7 @@ def ranks(pieces: Sequence[Slab], ways: Iterable[Route], most_width: float) -> d
 
 
 def _upper_first(pieces: Sequence[Slab], onward: Mapping[Slab, list[Slab]]) -> list[Slab]:
-    """All pieces, each before those it leads to, as far as there are no cycles."""
+    """All pieces, each before those it leads to, except in cycles."""
     done: set[Slab] = set()
     order: list[Slab] = []
     below = {other for others in onward.values() for other in others}
@@ -106,7 +106,7 @@ def _upper_first(pieces: Sequence[Slab], onward: Mapping[Slab, list[Slab]]) -> l
 def lay_out(
     pieces: Sequence[Slab], ways: Sequence[Route], row_of: Mapping[Slab, int], care: Care = USUAL
 ) -> LayeredPlaces:
-    """Give each piece its place, and each way its course. Ways must lead downwards."""
+    """Set the position of each piece and the points of each route. Routes must lead downwards."""
     number = {row: number for number, row in enumerate(sorted(set(row_of.values())))}
     row_of = {piece: number[row] for piece, row in row_of.items()}
     rows: list[list[Slab]] = [[] for _ in range(len(number) + 2)]
@@ -129,7 +129,7 @@ def lay_out(
 def _steps(
     ways: Sequence[Route], row_of: Mapping[Slab, int], rows: list[list[Slab]]
 ) -> dict[int, list[_Step]]:
-    """The steps of each way, with lanes in the rows between; lanes and ports join their rows."""
+    """The steps of each route; lanes and ports are added to their rows."""
     found: dict[int, list[_Step]] = {}
     for way in ways:
         first = row_of[way.tail] + 1 if way.tail is not None else 0
@@ -155,14 +155,14 @@ def _lane(way: Route, row: list[Slab]) -> Slab:
 
 
 def _order(rows: list[list[Slab]], steps: Mapping[int, list[_Step]], sweeps: int) -> None:
-    """Put each row into the order with the fewest crossings that a few sweeps come by."""
+    """Order each row so that there are few crossings, in a few sweeps."""
     down: dict[Slab, list[tuple[Slab, int]]] = defaultdict(list)
     up: dict[Slab, list[tuple[Slab, int]]] = defaultdict(list)
     for each in steps.values():
         for step in each:
             down[step.upper].append((step.lower, step.way.id))
             up[step.lower].append((step.upper, step.way.id))
-    for number in range(1, len(rows)):  # begin as the row above leads
+    for number in range(1, len(rows)):  # begin in the order of the row above
         first: dict[Slab, int] = {}
         for piece in rows[number - 1]:
             for lower, _ in down[piece]:
@@ -203,7 +203,7 @@ def _sweep(
 
 
 def _pack(row: Iterable[Slab]) -> None:
-    """One beside the other, around the middle."""
+    """Place pieces side by side, centred."""
     at = 0.0
     for piece in row:
         piece.x = at
@@ -219,7 +219,7 @@ def _crossings(rows: Sequence[Sequence[Slab]], down: Mapping[Slab, list[tuple[Sl
         seen: list[int] = []
         for piece in upper:
             ends = [place[other] for other, _ in down.get(piece, ()) if other in place]
-            if len(ends) == 1:  # most have one
+            if len(ends) == 1:  # most pieces have one
                 at = bisect_right(seen, ends[0])
                 found += len(seen) - at
                 seen.insert(at, ends[0])
@@ -230,11 +230,11 @@ def _crossings(rows: Sequence[Sequence[Slab]], down: Mapping[Slab, list[tuple[Sl
     return found
 
 
-# Places --------------------------------------------------------------------------------------
+# Positions -----------------------------------------------------------------------------------
 
 
 def _place_ports(steps: Mapping[int, list[_Step]]) -> None:
-    """Spread the ways of each piece along its edges, in the order of their other ends."""
+    """Spread the routes of each piece along its edges, in the order of their other ends."""
     leaving: dict[Slab, list[tuple[float, Route]]] = defaultdict(list)
     coming: dict[Slab, list[tuple[float, Route]]] = defaultdict(list)
     for each in steps.values():
@@ -255,7 +255,7 @@ def _place_ports(steps: Mapping[int, list[_Step]]) -> None:
 
 
 def slot(way: Route) -> float:
-    """How much of a piece's lower edge a way takes, with its label."""
+    """The width of a route, with its label, on the lower edge of a piece."""
     return way.label + 12.0 if way.label else 10.0
 
 
@@ -294,13 +294,13 @@ def _settle(rows: Sequence[list[Slab]], steps: Mapping[int, list[_Step]], settli
 
 
 def _settle_row(row: Sequence[tuple[Slab, Sequence[tuple[Slab, float, float]], float]]) -> None:
-    """The places nearest to where neighbours pull, by least squares, none over another.
+    """The positions nearest to the desired ones, by least squares, without overlaps.
 
-    Seen from the left edges that packed pieces would have, places must rise: neighbouring pieces
-    that would not are moved as one block.
+    Relative to the left edges of packed pieces, positions must increase: neighbouring pieces that
+    would not are moved as one block.
     """
     offset = 0.0
-    blocks: list[tuple[float, float, int]] = []  # of each: weight, weighted sum, how many pieces
+    blocks: list[tuple[float, float, int]] = []  # of each block: weight, weighted sum, count
     offsets = []
     for piece, near, pull in row:
         offsets.append(offset)
@@ -324,7 +324,7 @@ def _settle_row(row: Sequence[tuple[Slab, Sequence[tuple[Slab, float, float]], f
 def _heights(
     rows: Sequence[Sequence[Slab]], steps: Mapping[int, list[_Step]]
 ) -> tuple[list[float], list[float]]:
-    """Where each row begins and ends; pieces stand at the top of theirs."""
+    """The top and bottom of each row; pieces are at the top of their row."""
     labelled = {step.upper for each in steps.values() for step in each[:1] if step.way.label}
     slant: dict[Slab, float] = defaultdict(float)
     for each in steps.values():
@@ -355,7 +355,7 @@ def _courses(
     bottoms: Sequence[float],
     rows: Sequence[Sequence[Slab]],
 ) -> dict[int, list[Point]]:
-    """The points of each way: straight down where two are in line, else a bend between rows."""
+    """The points of each route: straight down if two are aligned, otherwise with a bend."""
     row_of = {piece: number for number, row in enumerate(rows) for piece in row}
     found: dict[int, list[Point]] = {}
     for way in ways:

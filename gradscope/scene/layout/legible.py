@@ -1,4 +1,4 @@
-"""A graph's picture with as many boxes as can be read on one screen, where nobody said how many."""
+"""Chooses the number of boxes so that a picture is legible on one screen."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gradscope.trace.file.progress import tell
 from gradscope.trace.trace import Trace
 
 LEAST = 7.0
-"""The height of a title, in pixels, that can be read."""
+"""Least height of a legible title, in pixels."""
 FEWER = (44, 32, 24, 16)
-"""How many boxes are tried where titles are too small."""
+"""Numbers of boxes that are tried if titles are too small."""
 
 
 def legible_scene(trace: Trace, options: GraphOptions) -> GraphScene:
-    """The picture with the most boxes whose titles can be read when it is fitted to a screen."""
+    """The picture with the most boxes whose titles are legible when it is fitted to a screen."""
     tell("folding the graph")
     scene = graph_scene(trace, options)
     for limit in () if options.limit or options.everything else FEWER:
@@ -31,5 +31,5 @@ def legible_scene(trace: Trace, options: GraphOptions) -> GraphScene:
 
 
 def title_height(scene: GraphScene) -> float:
-    """How high the titles of boxes are on a screen that the whole picture is fitted to."""
+    """The height of titles if the whole picture is fitted to a screen."""
     return Style.TITLE.size * scale_on_screen(layout(scene).placed)

@@ -1,4 +1,4 @@
-"""How large text is, by a table of advance widths: no font needs to be installed to ask."""
+"""Measures text by a table of advance widths, without installed fonts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unicodedata import combining, east_asian_width
 
 
 class Style(Enum):
-    """How a line of text is set: its size, whether it is bold, whether all letters are as wide."""
+    """The style of a line of text: its size, whether it is bold, whether it is monospaced."""
 
     HEADING = (16.0, True, False)
     TITLE = (12.5, True, False)
@@ -25,7 +25,7 @@ class Style(Enum):
 
     @property
     def height(self) -> float:
-        """Of a line, with the space to the next."""
+        """The height of a line, with the space to the next."""
         return round(self.size * 1.32, 1)
 
 
@@ -37,7 +37,8 @@ PLAIN = (
     *(333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556),
     *(556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584),
 )
-"""Of Helvetica, Arial and Liberation Sans, in thousandths of their size, from the space on."""
+"""Advance widths of Helvetica, Arial and Liberation Sans, in thousandths of the size, from the
+space on."""
 BOLD = (
     *(278, 333, 474, 556, 556, 889, 722, 238, 333, 333, 389, 584, 278, 333, 278, 278),
     *(556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 333, 333, 584, 584, 584, 611),
@@ -47,23 +48,23 @@ BOLD = (
     *(611, 611, 389, 556, 333, 611, 556, 778, 556, 556, 500, 389, 280, 389, 584),
 )
 FIXED = 602
-"""Of Menlo, Consolas, DejaVu Sans Mono at most."""
+"""Largest advance width of Menlo, Consolas and DejaVu Sans Mono."""
 OTHERS = {"·": 278, "–": 556, "µ": 576, "×": 584}
 UNKNOWN = 800
-"""Of letters in other scripts, whose fonts are anybody's guess."""
+"""Assumed advance width of letters in other scripts, whose fonts are unknown."""
 SPARE = 1.03
-"""A font that stands in for another is a little wider or narrower."""
+"""Factor for replacement fonts, which may be a little wider."""
 
 
-@lru_cache(1 << 16)  # each line of a box is asked for several times
+@lru_cache(1 << 16)  # each line of a box is measured several times
 def width_of(text: str, style: Style) -> float:
-    """How wide a line of text is at most, in pixels."""
+    """The largest width of a line of text, in pixels."""
     known = _KNOWN[style]
     return round(sum([known[letter] for letter in text]) * style.size * SPARE / 1000, 1)
 
 
 class _Advances(dict[str, int]):
-    """The advance of each letter, measured when it first comes."""
+    """The advance of each letter, computed when it first occurs."""
 
     def __init__(self, style: Style) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ def _advance(letter: str, style: Style) -> int:
 
 
 def fitting(text: str, style: Style, width: float) -> str:
-    """The text, cut in the end with an ellipsis where it is wider."""
+    """The text, cut at the end with an ellipsis if it is wider."""
     if width_of(text, style) <= width:
         return text
     kept = len(text)
@@ -100,7 +101,7 @@ def fitting(text: str, style: Style, width: float) -> str:
 
 
 def ending(text: str, style: Style, width: float) -> str:
-    """The same cut from the left: of a path, what it ends in says more."""
+    """The same, cut at the left, because the end of a path is more important."""
     if width_of(text, style) <= width:
         return text
     begin = 1

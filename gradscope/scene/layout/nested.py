@@ -1,4 +1,4 @@
-"""Frames in frames: each is laid out by itself, and then is one piece of the frame around it."""
+"""Nested frames: each is laid out separately, and is then one piece of the surrounding frame."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from gradscope.scene.layout.pieces import QUICK, USUAL, WIDEST, Point, Route, Sl
 PAD = 12.0
 BETWEEN_COLUMNS = 34.0
 AROUND_TITLE = 16.0
-"""The space below a title for ways that come in beside it."""
+"""Space below a title for routes that enter next to it."""
 BETWEEN_DOORS = 9.0
 LARGE = 5_000
-"""More boxes than these are laid out with less care; the page, whose twin this is, has none."""
+"""More boxes than this are laid out with less care, except by the page's version of this code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A box to be placed; or a frame, of which the size is that of its title."""
+    """A box to be placed; or a frame, with the size of its title."""
 
     id: str
     width: float
     height: float
-    parent: str  # the frame around it; "" at the top
-    title: str = ""  # what a stub that leads to it says
+    parent: str  # the surrounding frame; "" at the top
+    title: str = ""  # the text of a stub that leads to it
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An arrow to be led from one box to another."""
+    """An arrow from one box to another."""
 
     tail: str
     head: str
-    label: float = 0.0  # how wide its label is
+    label: float = 0.0  # the width of its label
     loose: bool = False  # it need not be straight
 
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """Where something stands."""
+    """A position and a size."""
 
     x: float
     y: float
@@ -53,7 +53,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """The text at an end of an arrow that is cut."""
+    """The text at an end of a cut arrow."""
 
     place: Rect
     text: str
@@ -61,17 +61,17 @@ class Stub:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """An arrow, or one end of it. Where two points are not in line it bends between them."""
+    """The path of an arrow, or of one of its ends. It bends between points that are not aligned."""
 
-    link: int  # which of the links
+    link: int  # the index of the link
     points: tuple[Point, ...]
-    begins: bool  # at the link's tail; else at a stub
-    ends: bool  # at the link's head; else at a stub
+    begins: bool  # at the link's tail; otherwise at a stub
+    ends: bool  # at the link's head; otherwise at a stub
 
 
 @dataclass(slots=True)
 class Placed:
-    """Where everything is."""
+    """The positions of everything."""
 
     width: float
     height: float
@@ -82,7 +82,7 @@ class Placed:
 
 
 class _Way(IntEnum):
-    """Where a part of a link's course lies, in the order along it."""
+    """Where a part of a link's path lies: out of frames, between pieces, into frames."""
 
     OUT = 0
     BETWEEN = 1
@@ -91,7 +91,7 @@ class _Way(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Part of a link's course, inside one frame."""
+    """Part of a link's path, inside one frame."""
 
     link: int
     lies: _Way
@@ -101,7 +101,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Inside:
-    """A frame with what is in it, from a corner at (0, 0)."""
+    """A frame with its contents, with a corner at (0, 0)."""
 
     width: float
     height: float
@@ -113,7 +113,7 @@ class _Inside:
 def nested(
     boxes: Sequence[Sized], frames: Sequence[Sized], links: Sequence[Link], tallest: float
 ) -> Placed:
-    """Place boxes in frames. A frame stands after the one around it. Columns end at `tallest`."""
+    """Place boxes in frames; frames come after their parents. Columns end at `tallest`."""
     return _Nest(boxes, frames, links, tallest).placed()
 
 
@@ -144,7 +144,7 @@ class _Nest:
             self._inside[frame] = self._arranged(frame)
 
     def _outward(self, id: str) -> Iterator[str]:
-        """The frames around a box or a frame, innermost first, and last the picture: ""."""
+        """The frames around a box or frame, innermost first; the last is the picture: ""."""
         while id := self._sized[id].parent:
             yield id
         yield ""
@@ -226,11 +226,11 @@ class _Nest:
         return Route(number, tail, head, label, link.loose)
 
     def _child(self, frame: str, id: str) -> str:
-        """The piece of a frame that a box is, or is in."""
+        """The piece of a frame that is this box, or contains it."""
         place = self._around[id].index(frame)
         return self._around[id][place - 1] if place else id
 
-    # All of it -----------------------------------------------------------------------------------
+    # Whole picture -------------------------------------------------------------------------------
 
     def placed(self) -> Placed:
         whole = self._inside[""]
@@ -244,7 +244,7 @@ class _Nest:
                 if id in self._frames:
                     corners[id] = (corner[0] + piece.x, corner[1] + piece.y)
                 (found.frames if id in self._frames else found.boxes)[id] = _rect(piece, corner)
-            for part in inside.parts:  # out of inner frames first, and into outer ones
+            for part in inside.parts:  # order: out of inner frames first, then into outer ones
                 along = -depth if part.lies is _Way.OUT else depth
                 parts[part.link].append(((part.lies, along, part.cut), part, corner))
             found.stubs += [Stub(_rect(piece, corner), text) for piece, text in inside.stubs]
@@ -254,7 +254,7 @@ class _Nest:
 
 
 def _doors(coming: list[tuple[float, int]], left: float, title: float) -> dict[int, float]:
-    """Where ways enter a frame beside its title, of those that would go through it."""
+    """Entries next to the title of a frame, for routes that would cross the title."""
     beyond = PAD + title + 8
     straight = [x + left for x, _ in coming if x + left >= beyond]
     doors: dict[int, float] = {}
@@ -272,7 +272,7 @@ def _doors(coming: list[tuple[float, int]], left: float, title: float) -> dict[i
 def _to_edges(
     points: Sequence[Point], corner: Point, height: float, lies: _Way, door: float | None
 ) -> Iterator[Point]:
-    """Moved into the frame; from its upper edge if the way comes in, to its lower if it leaves."""
+    """The points moved into the frame, starting at its upper edge, or ending at its lower edge."""
     left, top = corner
     if lies is _Way.IN and door is not None:
         yield door, 0.0
@@ -288,7 +288,7 @@ def _to_edges(
 def _courses(
     link: int, parts: Sequence[tuple[tuple[int, int, int], _Part, Point]]
 ) -> Iterator[Course]:
-    """The parts of a link joined into one course, or into two where it is cut."""
+    """The parts of a link joined into one path, or two if it is cut."""
     points: list[Point] = []
     begins = True
     for _, part, (x, y) in parts:
@@ -305,7 +305,7 @@ def _courses(
 
 
 def tidy(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Rounded, without points that say nothing."""
+    """Rounded points, without redundant ones."""
     kept: list[Point] = []
     for x, y in points:
         point = _round(x), _round(y)

@@ -1,4 +1,4 @@
-"""A picture of a graph, laid out so that as much as can be is legible on one screen."""
+"""Lays out a picture of a graph so that as much as possible is legible on one screen."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from gradscope.trace.text import visible
 
 SCREEN = (1600.0, 1000.0)
 ABOVE = 150.0
-"""About as much of its height goes to the title, the legend and the edges."""
+"""Approximate height of title, legend and margins."""
 EDGE = 20.0
 TALLEST = tuple(round(450 * 1.17**power) for power in range(16))
-"""How tall a column may be: each is tried."""
+"""Heights of columns that are tried."""
 MANY = 400
-"""Of more boxes than these, a column is as tall as suits their area."""
+"""With more boxes than this, the height of columns follows from their area."""
 FLAT = 1_000
-"""More than these without frames are laid out in arrays; with frames, in one try."""
+"""More boxes than this without frames are laid out in arrays; with frames, in one try."""
 WITH_FRAMES = 2.6
-"""How much taller columns of many boxes are, for all the room that frames and ways take."""
+"""Factor for the height of columns with many boxes, because frames and routes need room."""
 READABLE = 0.58
-"""The scale at which titles can be read: what is smaller is never taken for fewer stubs."""
+"""The scale at which titles are legible: a larger one is not preferred to fewer stubs."""
 WORTH = 0.02
-"""How much larger a picture must be for one more stub."""
+"""Increase of the scale that is worth one more stub."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureLayout:
-    """Where everything stands, and what is written there."""
+    """The positions of everything, and the texts."""
 
     placed: Placed
     rows: dict[str, list[LabelRow]]  # of boxes
     frames: dict[str, list[LabelRow]]
-    labels: dict[int, str]  # of arrows, where they have one
+    labels: dict[int, str]  # of arrows that have one
 
 
 def layout(scene: GraphScene) -> PictureLayout:
-    """The best of several layouts, whose columns are of different heights."""
+    """The best of several layouts with different heights of columns."""
     rows = {box.id: box_rows(box) for box in scene.boxes}
     frames = {group.id: frame_rows(group) for group in scene.groups}
     labels = {
@@ -73,14 +73,14 @@ def layout(scene: GraphScene) -> PictureLayout:
 
 
 def _suited(boxes: list[Sized]) -> tuple[float, ...]:
-    """How tall columns are in a picture with the proportions of a screen."""
+    """Heights of columns for a picture with the proportions of a screen."""
     area = sum((box.width + BETWEEN) * (box.height + ROW_GAP) for box in boxes)
     height = sqrt(area * SCREEN[1] / SCREEN[0])
     return (height, 1.6 * height) if len(boxes) <= FLAT else (WITH_FRAMES * height,)
 
 
 def scale_on_screen(placed: Placed) -> float:
-    """How large a picture is when it is fitted to a screen; never larger than it was drawn."""
+    """The scale of a picture fitted to a screen; at most 1."""
     width, height = placed.width + 2 * EDGE, placed.height + ABOVE
     return min(SCREEN[0] / width, SCREEN[1] / height, 1.0)
 
@@ -104,7 +104,7 @@ def _links(scene: GraphScene, labels: dict[int, str]) -> list[Link]:
 
 
 def _needed(links: list[Link]) -> dict[str, float]:
-    """By box, how wide it must be for the labels of its arrows to stand side by side."""
+    """The width of each box that is needed for the labels of its arrows side by side."""
     needed: dict[str, float] = {}
     for link in links:
         own = link.label + 12.0 if link.label else 10.0

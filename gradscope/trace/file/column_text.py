@@ -70,7 +70,7 @@ def _encode_integers(values: Integers, *, explicit: bool) -> Any:
 
 
 def _sample(values: Integers) -> Integers:
-    """Some neighbouring cells."""
+    """A few neighbouring cells."""
     start = max(len(values) // 2 - SAMPLE // 2, 0)
     return values[start : start + SAMPLE]
 

@@ -53,12 +53,12 @@ class WriteProgress:
     """How much of the file is written. Replaced as a whole: see Note [Interrupted anywhere]."""
 
     size: int = 0  # of the file
-    text: int = 0  # of its contents, before compression
+    text: int = 0  # of its text, before compression
     windows: int = 0
     lines: int = 0
     strings: int = 1  # texts with a smaller id are in the file
     extra: frozenset[int] = frozenset()  # and these with a larger one
-    dropped: Mapping[str, int] | None = None  # rows left out since the budget was used up, by table
+    dropped: Mapping[str, int] | None = None  # rows left out since the budget was reached, by table
 
 
 class FileWriter:
@@ -172,7 +172,7 @@ class FileWriter:
                 self._pen.cut(self._written.size)
 
     def unseal(self) -> None:
-        """The process did not end: what is written now replaces the end."""
+        """Called if the process did not end: further rows replace the end of the file."""
         if not self._has_failed():
             self._written = self._unsealed
             self._windows[-1].number = self._written.windows + 1

@@ -24,8 +24,8 @@ def prepared(
 ) -> Block | None:
     """The rows as a block; None if there are none. `texts`: number of interned texts.
 
-    Arrays are copied, so that a producer may reuse its buffers. An array that is marked read-only
-    and has the type of the column is not copied.
+    Arrays are copied, so that a producer may reuse its buffers. A read-only array with the type of
+    the column is not copied.
     """
     known = {column.name: column for column in columns(row)}
     strangers = values.keys() - known.keys()

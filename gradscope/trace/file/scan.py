@@ -23,7 +23,7 @@ BY_ITSELF = frozenset({"meta", "string", "finding"})
 
 
 def needed_for(tables: Collection[str]) -> Collection[str]:
-    """These tables and those that are read with them: short tables may hold rows of any table."""
+    """These tables and those read with them: short tables may contain rows of any table."""
     with_them = {"string", "meta"}
     if not BY_ITSELF.issuperset(tables):
         with_them |= {"graph_task", "tensor", *SHORT}

@@ -1,6 +1,6 @@
 """Runs of nodes in an engine observed from outside, with the events inferred around them.
 
-# Note [Foretold]
+# Note [Inferred events]
 When an engine is observed from outside, it is known which nodes ran, in what order, and when. What
 it counted, pushed and popped is inferred by a replay of the graph (Note [Replay]). If the recorded
 order is the predicted one, the events of the replay are written, at the times of the runs around
@@ -320,7 +320,7 @@ def _agree(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph, *, f
 
 
 def _first_difference(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph) -> list[int]:
-    """The node that ran where another was predicted; NONE: a leaf, additional nodes, or none."""
+    """The node that ran where another was predicted; NONE: a leaf, further nodes, or none."""
     foretold = [step.node for step in steps if step.runs]
     ran = [sequence for _, _, sequence in seen.rows]
     for node, sequence in zip(foretold, ran, strict=False):

@@ -3,9 +3,10 @@
 # Note [Looks]
 Observing an engine from outside shows what the run of a node receives, and what is added to
 buffers, but not for which node: that follows from the order of runs if it is the predicted one
-(Note [Foretold]). What a node returned is what arrived at its destination: what the next node
-received, unless a hook replaced it; what a hook received, or what the program got from a backward;
-or an operand of a sum. A gradient that was moved into a leaf unchanged is what its node received.
+(Note [Inferred events]). What a node returned is what arrived at its destination: what the next
+node received, unless a hook replaced it; what a hook received, or what the program got from a
+backward; or an operand of a sum. A gradient that was moved into a leaf unchanged is what its node
+received.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class ShortInside(Row):
     """What the engine of PyTorch did with a gradient in or after a run of `short.ran`."""
 
     task: int
-    run: int = 0  # position of the run in its task, from 0; -1: see `what`
+    run: int = 0  # index of the run in its task, from 0; -1: see `what`
     what: int = (
         0  # Accumulation; 4, 5: a sum after the run, 5 in place; -1: all rows of the task are here
     )

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Note [What can be judged]
-# A trace that was cut is complete up to its horizon. Nothing after it is judged, and neither are
-# beginnings without an end, which occur if a program was terminated in a backward. In a trace from
-# which rows were dropped, only graph tasks that have all their events are judged.
+# In a truncated trace everything up to its horizon is complete. Events after it are not judged, nor
+# are beginnings without an end, which occur if a program was terminated in a backward. In a trace
+# from which rows were dropped, only graph tasks that have all their events are judged.
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class JudgedEvents:
         return self.data[column]
 
     def where(self, chosen: Array) -> JudgedEvents:
-        """Some of them."""
+        """A selection of the events."""
         return JudgedEvents(self.table, {name: data[chosen] for name, data in self.data.items()})
 
 

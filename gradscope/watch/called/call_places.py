@@ -25,7 +25,7 @@ KEYS, PLACE = 1 << 15, 8 * (2 + 2 * MOST_FRAMES)
 _new = np.zeros((MOST_NEW, 2 + 2 * MOST_FRAMES), np.int64)
 _frames = np.zeros(2 * MOST_FRAMES, np.int64)
 _users, _known = np.zeros(KEYS, np.int64), np.zeros(KEYS, np.int64)
-_state = np.zeros(4, np.int64)  # how many are new, users', known; whether whole stacks are wanted
+_state = np.zeros(4, np.int64)  # number of new, user and known places; whether stacks are complete
 NEW, FRAMES = Address(_new.ctypes.data, "places"), Address(_frames.ctypes.data, "frames")
 USERS, KNOWN = Address(_users.ctypes.data, "users"), Address(_known.ctypes.data, "known_places")
 MANY = Address(_state.ctypes.data, "state_of_places")
@@ -39,7 +39,7 @@ frame_here = External(PYTHON, "PyEval_GetFrame", 0)
 
 
 def cell(keys: int, key: int) -> int:
-    """Where a key is, or is to be."""
+    """The cell of a key: the one that contains it, or the empty one where it belongs."""
     place = (key ^ (key >> 17)) & LAST_KEY
     there = load(keys + 8 * place)
     while there != 0 and there != key:  # noqa: PLR1714 -- compiled code has no sets
@@ -49,11 +49,11 @@ def cell(keys: int, key: int) -> int:
 
 
 def place_here() -> int:
-    """The number of the place that this thread is at; NO_LINE: it runs nothing of Python's."""
+    """The number of this thread's current place; NO_LINE: it runs no Python code."""
     if state_here() == 0:
         return NO_LINE
     held = lock()
-    collects = stop_collecting()  # which an allocation may begin
+    collects = stop_collecting()  # an allocation might start a collection
     place = place_of(frame_here())
     if collects:
         collect_again()
@@ -62,14 +62,14 @@ def place_here() -> int:
 
 
 def place_of(frame: int) -> int:
-    """The same of a frame (borrowed), with the interpreter's lock held."""
+    """The number of a frame's place; the frame is borrowed, and the interpreter lock is held."""
     if frame == 0:
         return NO_LINE
     keep(frame)
     place, many = 1, 0
     while frame != 0:
         code = code_of(frame)
-        drop(code)  # the frame keeps it
+        drop(code)  # the frame holds a reference
         offset = offset_in(frame)
         store(FRAMES + 16 * many, code)
         store(FRAMES + 16 * many + 8, offset)
@@ -89,7 +89,7 @@ def place_of(frame: int) -> int:
 
 
 def put_new(row: int, place: int, many: int) -> int:
-    """A place that nobody has been at before."""
+    """Add the row of a new place."""
     store(row, place)
     store(row + 8, many)
     i = 0
@@ -102,14 +102,14 @@ def put_new(row: int, place: int, many: int) -> int:
 
 
 class CallPlace(NamedTuple):
-    """Where a thread was."""
+    """A place that a thread was at."""
 
     number: int
-    frames: list[tuple[Any, int]]  # the innermost first: code, and how far into it
+    frames: list[tuple[Any, int]]  # innermost first: code object and offset in it
 
 
 def begin(*, whole: bool) -> None:
-    """A recording begins, for which no place is known."""
+    """Forget all places, when a recording begins."""
     taken()
     if _state[1:3].any():
         _users[:] = _known[:] = 0
@@ -117,7 +117,7 @@ def begin(*, whole: bool) -> None:
 
 
 def taken() -> list[CallPlace]:
-    """What places are new since the last time."""
+    """The places that are new since the last call."""
     many, _state[0] = int(_state[0]), 0
     found = []
     for number, count, *words in _new[:many].tolist():
@@ -129,7 +129,7 @@ def taken() -> list[CallPlace]:
 
 
 def is_users(code: Any, offset: int) -> None:
-    """This is the program's: who is called from there need not ask who called it."""
+    """Mark this instruction as one of the program: its callers are then not recorded."""
     key = id(code) + offset
     place = (key ^ (key >> 17)) & LAST_KEY
     while _users[place] not in {0, key}:

@@ -1,4 +1,4 @@
-"""What the observer of calls puts down: columns, kinds, and how a call is named."""
+"""Columns and kinds of the rows written by the observer of calls, and the names of calls."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 HELD, STAMP, BEGIN, END, NANOSECONDS, WORD, SEQUENCE, THREAD = range(8)
-"""HELD: see Note [What a run holds] in watch/observer.py. The end: seconds, and the rest; nothing,
-while the call is under way. WORD: the address of its schema; or, less than 0, the call has none,
-and this is how its text begins."""
+"""HELD: see Note [What a run holds] in watch/observer.py. END and NANOSECONDS: the end in seconds
+and the remainder; 0 while the call is running. WORD: the address of the schema; if negative, the
+call has none, and this is the beginning of its text."""
 
 TEXT, NO_TEXT = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
 EVALUATE = int.from_bytes(b"autograd", "little") + TEXT
-"""How the text of `autograd::engine::evaluate_function` begins: the engine attends to a node."""
+"""Beginning of the text of `autograd::engine::evaluate_function`: the engine processes a node."""
 
 NO_LINE = 0
-"""In place of a place: none was looked for, or there is none."""
+"""Used instead of a place: it was not requested, or there is none."""
 
 GRADIENTS = ("add", "add_", "detach", "clone", "new_empty_strided", "_sparse_coo_tensor_unsafe")
 ADD, ADD_IN_PLACE, DETACH, CLONE, NEW_EMPTY, NEW_SPARSE = range(len(GRADIENTS))
-"""What PyTorch calls to add gradients and to take them over, besides what nodes call."""
+"""Functions that PyTorch calls to add and store gradients, in addition to those that nodes call."""
 
 
 class CalledRead(NamedTuple):
-    """What was put down since the last reading."""
+    """Rows that were written since the last reading."""
 
     rows: Ints
     lost: int
 
 
 def name_at(schema: int) -> tuple[str, str]:
-    """The names of a schema, `aten::add` and `Tensor`; it begins with these two texts."""
+    """Name and overload of a schema, `aten::add` and `Tensor`; it begins with these two texts."""
     with _OWN_MEMORY.open("rb", 0) as memory:
         return _text(memory, schema), _text(memory, schema + _LENGTH_OF_TEXT)
 
 
 def value_at(address: int) -> tuple[int, int]:
-    """What may be one of PyTorch's values (`c10::IValue`): its content, and what it is."""
+    """Content and type tag of what may be a PyTorch value (`c10::IValue`)."""
     with _OWN_MEMORY.open("rb", 0) as memory:
         words = os.pread(memory.fileno(), 16, address)
     return int.from_bytes(words[:8], "little"), int.from_bytes(words[8:12], "little")
 
 
-_OWN_MEMORY = Path("/proc/self/mem")  # an address that is none is an error, and no fault
+_OWN_MEMORY = Path("/proc/self/mem")  # an invalid address raises an error, no segmentation fault
 _LENGTH_OF_TEXT, _LONGEST = 32, 200
 
 

@@ -50,7 +50,7 @@ class Collectives:
         @passed_over
         def call(*given: Any, **more: Any) -> Any:
             own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
-            if HERE.ours or own_call or torch.compiler.is_compiling():  # then it is the original
+            if HERE.ours or own_call or torch.compiler.is_compiling():  # then this is the original
                 return own(*given, **more)
             shown = f"{name}, asynchronous" if more.get("async_op") else name
             token = guarded("a collective began", listener.span_begins, shown, "collective")

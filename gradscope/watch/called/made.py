@@ -46,7 +46,7 @@ peek: Any = None  # at::sequence_number::peek
 
 
 def result_begins(function: int, inside: int) -> int:
-    """A call begins, inside so many runs of the engine's."""
+    """Called when a call begins, inside this number of runs of the engine."""
     here = 8 * (thread() & LAST_THREAD)
     deep = load(DEEP + here)
     store(DEEP + here, deep + 1)
@@ -58,7 +58,7 @@ def result_begins(function: int, inside: int) -> int:
 
 
 def result_ends(function: int, schema: int, inside: int) -> int:
-    """It ended, whether by itself or by an exception, of which there is no result."""
+    """Called when a call ended, normally or with an exception; then it has no result."""
     here = 8 * (thread() & LAST_THREAD)
     deep = load(DEEP + here)
     if deep > 0:
@@ -78,7 +78,7 @@ def result_ends(function: int, schema: int, inside: int) -> int:
 
 
 def put_result(schema: int, tensor: int, line: int, here: int) -> int:
-    """The row of a result. Its stamp comes last: who reads sees that it is whole."""
+    """Write the row of a result. Its stamp is written last, so that readers see complete rows."""
     storage, data = load(tensor + load(AT_STORAGE)), 0
     if storage != 0:
         data = load(storage + load(AT_DATA))
@@ -97,20 +97,20 @@ def put_result(schema: int, tensor: int, line: int, here: int) -> int:
 
 
 class MadeByCall:
-    """Rows of such results, from when their callbacks are there; `read` gives what is new."""
+    """Reads rows of such results; one per recording."""
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
 
     def start(self) -> None:
-        """From here on; what has begun by now is not told."""
+        """Start recording; calls that are running already are not recorded."""
         _state[2:] = 0
         _state[1] = peek is not writes.not_known
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop recording."""
         _state[1] = 0
 
     def read(self) -> tuple[Ints, int]:
-        """What was made since the last reading, and how many rows came that are lost."""
+        """Rows since the last reading, and the number of lost rows."""
         return self._reader.read()

@@ -70,12 +70,12 @@ if TYPE_CHECKING:
 FUNCTION = 0  # at::RecordScope
 CAPACITY = 1 << 17
 THREADS = writes.THREADS
-BEHIND_SEQUENCE = 80  # the sequence number, inputs, and inputs by name lie between it and results
+BEHIND_SEQUENCE = 80  # between it and results: the sequence number, inputs, and inputs by name
 BILLION = 1_000_000_000
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
 _state = np.zeros(11 + 3 * THREADS, np.int64)
-_lines = np.zeros(CAPACITY, np.int64)  # of the rows, at level `full`: places (places.py)
+_lines = np.zeros(CAPACITY, np.int64)  # places of the rows, at level `full` (call_places.py)
 ROWS, MASK = Address(_rows.ctypes.data, "calls"), CAPACITY - 1
 COUNT = Address(_state.ctypes.data, "state_of_calls")
 NESTED, LINE = (COUNT + 8 * (11 + n * THREADS) for n in (1, 2))
@@ -86,7 +86,7 @@ thread: Any = None  # at::RecordFunction::currentThreadId
 
 
 def put_down(function: int, word: int) -> int:
-    """The row of a call that begins. Its stamp comes last: who reads sees that it is whole."""
+    """Write the row of a call that begins. Its stamp comes last and shows that it is complete."""
     count = increase(COUNT, 1)
     row = ROWS + (count & MASK) * 64
     store(row, LET_GO)
@@ -105,9 +105,9 @@ def put_down(function: int, word: int) -> int:
 
 
 def line_here() -> int:
-    """The place that calls; inside a call, that is where the outermost is called from.
+    """The calling place; inside a call, the place of the outermost call.
 
-    What a backward calls by itself is called from no line.
+    Calls by a backward itself have no line.
     """
     here = 8 * (thread() & LAST_THREAD)
     if increase(NESTED + here, 1) == 0:
@@ -119,20 +119,20 @@ def line_here() -> int:
 
 
 def text_of(function: int) -> int:
-    """How the text of a call begins that has no schema; of one that has one, 0."""
+    """The beginning of the text of a call without a schema; 0 for a call that has one."""
     if load(function + load(VARIANT)) & 255 != NO_SCHEMA:
         return 0
     return load(load(function + load(SCHEMA))) & NO_TEXT ^ TEXT
 
 
 def is_gradient(word: int) -> int:
-    """Whether it is a call of GRADIENTS."""
+    """Whether this is one of the GRADIENTS."""
     dense = word == load(A) or word == load(B) or word == load(C) or word == load(D)
     return dense or word == load(E) or word == load(F)
 
 
 def call_begins(function: int) -> int:
-    """A call begins; its row, if it has one."""
+    """Called when a call begins. Returns its row, or 0."""
     word, here = text_of(function), 8 * (thread() & LAST_THREAD)
     if word == EVALUATE:
         increase(INSIDE + here, 1)
@@ -140,7 +140,7 @@ def call_begins(function: int) -> int:
     may_make_a_node = load(function + load(OFFSET)) >= 0 or load(ALL)
     if word == 0:
         word, inside = load(function + load(SCHEMA)), load(INSIDE + here)
-        if inside == load(ALLOWED + here):  # what an engine or an optimizer writes is not told
+        if inside == load(ALLOWED + here):  # writes by an engine or optimizer are not recorded
             if load(WATCHES_WRITES) and is_writing(word):
                 write_begins(function, inside)
             if load(WATCHES_RESULTS):
@@ -173,7 +173,7 @@ def call_ends(function: int, row: int) -> int:
 
 
 def _call_begins(result: int, function: int) -> int:
-    """Its end is to be given the row."""
+    """Store the row, so that it is passed to the end of the call."""
     store(result, call_begins(function))
     return result
 
@@ -190,11 +190,11 @@ class CallObserver:
         self._around = around or (code.address(_call_begins), code.address(call_ends))
         self._looks = around is not None
         self.gradients = dict(zip(_state[5:11].tolist(), range(len(GRADIENTS)), strict=True))
-        """Which of GRADIENTS the schema at an address is."""
+        """The index in GRADIENTS of the schema at an address."""
         self._handle = 0
         self._reader = Reader(_rows, _state, STAMP)
         self.waiting = self._reader.waiting
-        """How many rows are there to be read; CAPACITY at most are kept."""
+        """The number of unread rows; the last CAPACITY rows are stored."""
         self.why_no_writes = _why_no_writes[0]
         self.writes: WatchedWrites | None = None
         self.made: MadeByCall | None = None
@@ -226,16 +226,16 @@ class CallObserver:
             self.made.stop()
 
     def read(self) -> CalledRead:
-        """What calls have begun since the last reading."""
+        """The calls that have begun since the last reading."""
         return CalledRead(*self._reader.read())
 
     def lines(self, rows: Ints) -> Ints:
-        """The places (places.py) that calls came from, if all are observed: just read."""
+        """The places of these calls, which were just read (call_places.py); needs `all_calls`."""
         found: Ints = _lines[(rows[:, STAMP] - 1) & MASK]
         return found
 
     def ended(self, stamps: Ints) -> tuple[Ints, Any]:
-        """Rows of calls that were under way, as they are now; and which are still kept."""
+        """The current rows of calls that were running, and whether each is still stored."""
         now = self._reader.again(stamps)
         kept = now[:, STAMP] == stamps
         return now[kept], kept
@@ -261,11 +261,11 @@ def _ready() -> tuple[Library, Compiled]:
     return library, code
 
 
-_kept: list[Compiled] = []  # callbacks may be called as long as the process lives
+_kept: list[Compiled] = []  # callbacks may be called until the process ends
 
 
 def _calibrate() -> None:
-    """Whether known calls say their names where we look for them."""
+    """Check with known calls that names are found at the expected offset."""
 
     def program() -> None:
         with torch.enable_grad():
@@ -288,7 +288,7 @@ _why_no_writes = ["it was not tried"]
 
 
 def _calibrate_writes(library: Library) -> str:
-    """Why writes that make no node cannot be seen; "": they can."""
+    """Why in-place writes without a node cannot be observed; "": they can."""
     writes.thread = made.thread = library.thread
     made.peek = writes.ask_for_numbers()
     try:
@@ -299,14 +299,14 @@ def _calibrate_writes(library: Library) -> str:
 
 
 def _known(looks: list[list[int]]) -> dict[tuple[str, str], int]:
-    """The schemas of calls by their names; all others must be texts."""
+    """The schemas of known calls by name; all others must be texts."""
     schema, variant = (int(_state[place]) // 8 for place in (2, 3))
     schemas = [words[schema] for words in looks if words[variant] & 255 != NO_SCHEMA]
     return {name_at(each): each for each in schemas}
 
 
 def _check(library: Library, code: Compiled) -> None:
-    """Whether the engine's own functions are recognised, too."""
+    """Check that functions of the engine itself are also recognised."""
 
     def program() -> None:
         for _ in range(2):
@@ -321,7 +321,7 @@ def _check(library: Library, code: Compiled) -> None:
 
 
 def attended(work: Callable[[], object]) -> None:
-    """Do something as if the engine attended to a node: inside a call with such a name.
+    """Run a function as if the engine processed a node: inside a call with such a name.
 
     See Note [No backward of ours] in watch/observer.py.
     """
@@ -336,7 +336,7 @@ def attended(work: Callable[[], object]) -> None:
 
 
 def _around_calls(library: Library, code: Compiled, program: Callable[[], None]) -> None:
-    """Run a program on a thread apart, its calls observed."""
+    """Run a program on a separate thread while its calls are observed."""
 
     def observed() -> None:
         handle = library.observe(code.address(_call_begins), code.address(call_ends), FUNCTION)

@@ -1,6 +1,6 @@
 """Records the addresses of arguments and results of each call, at level `full`.
 
-# Note [Who a tensor is]
+# Note [Identity of a tensor]
 No reference is held and no object created for an operand, so only its address is known; after it is
 freed, another tensor may have the same address. Which tensor it was is inferred from the order of
 calls (record/from_pytorch/called/identities.py).
@@ -47,11 +47,11 @@ DTYPES = (
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64",
     "complex128", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
-"""Making one of the others warns."""
+"""Dtypes that can be recognised. Creating a tensor of another one warns."""
 
 
 def put_operand(call: int, at: int, tensor: int) -> int:
-    """The row of a tensor. Its stamp comes last: who reads sees that it is whole."""
+    """Write the row of a tensor. Its stamp is written last, so that readers see complete rows."""
     if tensor == 0 or tensor == load(NOBODY) or load(tensor + load(AT_NUMBER)) & load(IS_NUMBER):
         return 0
     storage, counter = load(tensor + load(AT_STORAGE)), load(tensor + load(AT_COUNTER))
@@ -78,7 +78,7 @@ def put_operand(call: int, at: int, tensor: int) -> int:
 
 
 def put_sizes(tensor: int, to: int) -> int:
-    """The sizes; what the elements are, and how many sizes there are."""
+    """Write the sizes, the dtype and the number of dims."""
     i = 0
     while i < MOST_DIMS:
         store(to + 8 * i, 0)
@@ -97,7 +97,7 @@ def put_sizes(tensor: int, to: int) -> int:
 
 
 def made_by(tensor: int) -> int:
-    """What a row says under NODE."""
+    """The value of column NODE."""
     history = load(tensor + load(HISTORY))
     if history == 0:
         return 0
@@ -107,9 +107,9 @@ def made_by(tensor: int) -> int:
 
 
 class OperandObserver:
-    """The rows, for one recording; `read` gives what is new.
+    """Reads rows of operands; one per recording.
 
-    `number`: where a tensor says that it stands for a number: these are left out.
+    `number`: the location of the bit that marks a tensor as a number: these are skipped.
     """
 
     def __init__(self, number: tuple[int, int]) -> None:
@@ -122,20 +122,20 @@ class OperandObserver:
             8 * plain.bytes, found.counter, found.version.word, found.version.shift, *number,
         )  # fmt: skip
         self.kinds = _kinds(plain.dtype)
-        """By what stands under KIND: a dtype."""
+        """The dtype for each value of KIND."""
         self._reader = Reader(_rows, _state, STAMP)
 
     def waiting(self) -> int:
-        """How many rows are there to be read; CAPACITY at most are kept."""
+        """The number of unread rows; the last CAPACITY rows are stored."""
         return self._reader.waiting()
 
     def read(self) -> tuple[Ints, int]:
-        """What was given and returned since the last reading, and how many rows are lost."""
+        """The operands since the last reading, and the number of lost rows."""
         return self._reader.read()
 
 
 def _kinds(at: int) -> dict[int, Any]:
-    """Dtypes by how tensors say it; `at`: in quarters of words."""
+    """Dtypes by their code in tensors; `at`: location of the code, in quarters of words."""
     found = {}
     for name in DTYPES:
         tensor = torch.empty(0, dtype=getattr(torch, name))

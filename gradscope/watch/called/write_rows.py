@@ -1,4 +1,4 @@
-"""What the observer puts down of a write in place; nothing here needs PyTorch."""
+"""Columns of in-place writes. This file does not need PyTorch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ CAPACITY = 1 << 13
 COLUMNS = STAMP, BEGIN, END, WORD, SEQUENCE, THREAD, STORAGE, DATA, COUNTER, VERSION, LINE, MADE = (
     range(12)
 )
-"""WORD: the address of its schema. STORAGE, DATA: of what was written to, and where its numbers
-are. COUNTER: what counts writes to it, and VERSION what it says by then. LINE: see places.py.
-MADE: 1 if the call made a node."""
+"""WORD: address of the schema. STORAGE, DATA: addresses of the storage and memory of the written
+tensor. COUNTER: address of its version counter, VERSION: the version after the write. LINE: see
+call_places.py. MADE: 1 if the call created a node."""

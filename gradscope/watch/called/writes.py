@@ -9,7 +9,7 @@ outermost is recorded; calls that write to several tensors (`_foreach_add_`) cal
 to one. Writes without a new version are excluded: calls write so to tensors they will return.
 
 Steps of optimizers, which are recorded as a whole, and internal calls of backwards are excluded:
-only hooks can write there. See `Places` for the lines.
+only hooks can write there. See call_places.py for the lines.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ thread: Any = None  # at::RecordFunction::currentThreadId
 
 
 def not_known() -> int:
-    """In place of the number of the next node, where PyTorch cannot be asked for it."""
+    """Used for the number of the next node where PyTorch cannot return it."""
     return -1
 
 
@@ -79,7 +79,7 @@ peek: Any = not_known  # at::sequence_number::peek
 
 
 def is_writing(schema: int) -> int:
-    """Whether a schema's name ends in `_`, or its overload's in `out`; not of several at once."""
+    """Whether a schema's name ends in `_`, or its overload in `out`; not for `_foreach_`."""
     text, many = load(schema), load(schema + 8)
     if (load(text + many - 8) >> 56) & 255 == UNDERSCORE:
         return load(text + BEHIND_PREFIX) != FOREACH
@@ -88,7 +88,7 @@ def is_writing(schema: int) -> int:
 
 
 def write_begins(function: int, inside: int) -> int:
-    """A call that writes begins, inside so many runs of the engine's."""
+    """Called when a writing call begins, inside this number of runs of the engine."""
     here = 8 * (thread() & LAST_THREAD)
     if increase(WRITING + here, 1) == 0:
         store(BEGUN + here, now(here) if inside == load(ALLOWED + here) else 0)
@@ -100,7 +100,7 @@ def write_begins(function: int, inside: int) -> int:
 
 
 def write_ends(function: int, schema: int) -> int:
-    """It ended, whether by itself or by an exception, of which there is no result."""
+    """Called when it ended, normally or with an exception; then it has no result."""
     here = 8 * (thread() & LAST_THREAD)
     if load(WRITING + here) > 0:
         increase(WRITING + here, -1)
@@ -114,7 +114,7 @@ def write_ends(function: int, schema: int) -> int:
 
 
 def put_write(function: int, schema: int, tensor: int, here: int) -> int:
-    """The row of a write. Its stamp comes last: who reads sees that it is whole."""
+    """Write the row of a write. Its stamp is written last, so that readers see complete rows."""
     storage, counter = load(tensor + load(AT_STORAGE)), load(tensor + load(AT_COUNTER))
     data = 0
     if counter == 0:
@@ -145,13 +145,13 @@ def put_write(function: int, schema: int, tensor: int, here: int) -> int:
 
 
 def now(here: int) -> int:
-    """What time it is; each thread asks in a place of its own."""
+    """The current time; each thread has a separate buffer for it."""
     clock_gettime(MONOTONIC, SCRATCH + 2 * here)
     return load(SCRATCH + 2 * here) * BILLION + load(SCRATCH + 2 * here + 8)
 
 
 class TensorMemory(NamedTuple):
-    """What counts writes to a tensor, its storage, and where its numbers are; 0: nothing does."""
+    """Addresses of a tensor's version counter, storage and memory; 0: it has none."""
 
     counter: int
     storage: int
@@ -159,51 +159,51 @@ class TensorMemory(NamedTuple):
 
 
 class WatchedWrites:
-    """Rows of writes, from when their callbacks are there; `read` gives what is new."""
+    """Reads rows of in-place writes; one per recording."""
 
     def __init__(self, library: Library, inside: Ints) -> None:
         self._thread_here = library.thread_here
-        self._inside = inside  # how many runs of the engine's each thread is in
+        self._inside = inside  # number of runs of the engine that each thread is in
         self._reader = Reader(_rows, _state, STAMP)
-        self.lost = 0  # rows of which more came at once than are kept
+        self.lost = 0  # number of lost rows
         self._local = threading.local()
-        self._hooks: dict[int, list[int]] = {}  # by thread: what was allowed before each
+        self._hooks: dict[int, list[int]] = {}  # by thread: the previously allowed levels
 
     def start(self) -> None:
-        """From here on; what has begun by now is not told."""
+        """Start recording; calls that are running already are not recorded."""
         _state[20:] = 0
         _state[1] = 1
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop recording."""
         _state[1] = 0
 
     def waiting(self) -> int:
-        """How many rows are there to be read; CAPACITY at most are kept."""
+        """The number of unread rows; the last CAPACITY rows are stored."""
         return self._reader.waiting()
 
     def read(self) -> Ints:
-        """What was written since the last reading."""
+        """The writes since the last reading."""
         rows, lost = self._reader.read()
         self.lost += lost
         return rows
 
     def places(self) -> list[call_places.CallPlace]:
-        """What places are new since the last time."""
+        """The places that are new since the last call."""
         return call_places.taken()
 
     def is_users(self, code: Any, offset: int) -> None:
-        """This place is the program's: who calls it need not be known."""
+        """Mark this instruction as one of the program: its callers are then not recorded."""
         call_places.is_users(code, offset)
 
     def memory_of(self, tensor: Any) -> TensorMemory:
-        """Where a tensor lies."""
+        """The addresses of a tensor's memory."""
         at = tensor._cdata
         counter, storage = (_word(at + int(_state[place])) for place in (10, 8))
         return TensorMemory(counter, storage, _word(storage + int(_state[9])) if storage else 0)
 
     def leave_out(self, *, over: bool = False) -> None:
-        """An optimizer makes a step on this thread: it is told as a whole; until that is over."""
+        """Ignore writes of an optimizer's step on this thread, which is recorded as a whole."""
         local = self._local
         try:
             here = local.here
@@ -216,20 +216,20 @@ class WatchedWrites:
             _allowed[here] = local.before
 
     def hook_begins(self) -> None:
-        """A hook of the program's is called, inside a backward or not: it may write."""
+        """Called before a hook of the program, which may write, inside or outside of a backward."""
         here = self._here()
         self._hooks.setdefault(here, []).append(_allowed[here])
         _allowed[here] = self._inside[here]
 
     def hook_ends(self) -> None:
-        """It returned."""
+        """Called after the hook."""
         here = self._here()
         before = self._hooks.get(here)
         if before:
             _allowed[here] = before.pop()
 
     def _here(self) -> int:
-        """The place of the calling thread."""
+        """The index of the calling thread."""
         here: int | None = getattr(self._local, "here", None)
         if here is None:
             here = self._local.here = int(self._thread_here()) & LAST_THREAD
@@ -240,11 +240,11 @@ def _word(address: int) -> int:
     return int(ctypes.c_int64.from_address(address).value)
 
 
-_allowed = memoryview(_state.data)[20 + 2 * THREADS : 20 + 3 * THREADS]  # it is quicker to read
+_allowed = memoryview(_state.data)[20 + 2 * THREADS : 20 + 3 * THREADS]  # faster to read
 
 
 def ask_for_numbers() -> Any:
-    """The function that gives the number of the next node, as compiled code calls it."""
+    """Returns the C function for the number of the next node, for compiled code."""
     global peek  # noqa: PLW0603 -- compiled code names it
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
     peek = External(library, PEEK, 0) if hasattr(library, PEEK) else not_known
@@ -252,7 +252,7 @@ def ask_for_numbers() -> Any:
 
 
 def configure(results: int, schema: int, variant: int) -> None:
-    """Find out where things are. `results`: how far into a RecordFunction they are."""
+    """Determine offsets. `results`: the offset of the results in a RecordFunction."""
     found = saved_layout()
     word, bit = _wanted()
     plain = found.plain
@@ -263,7 +263,7 @@ def configure(results: int, schema: int, variant: int) -> None:
 
 
 def _wanted() -> tuple[int, int]:
-    """Where a RecordFunction says that results are wanted: how far into it, and which bit."""
+    """The byte and bit of a RecordFunction that request results."""
 
     def program() -> None:
         torch.ones(2).add_(1)
@@ -284,7 +284,7 @@ def _wanted() -> tuple[int, int]:
 
 
 def why_not(observed: Callable[[Callable[[], None]], None]) -> str:
-    """Why writes are not seen as they are in a program that is known, if they are not."""
+    """Why writes in a known program are not observed correctly; "": they are."""
     tensor, other = torch.zeros(3), torch.zeros(4)[1:]
     data = [each.untyped_storage().data_ptr() for each in (tensor, other, tensor)]
 

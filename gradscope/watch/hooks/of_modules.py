@@ -41,11 +41,11 @@ REGISTERING: tuple[tuple[Any, str, str], ...] = (
     (optimizers, "register_optimizer_step_pre_hook", BEFORE_STEP),
     (optimizers, "register_optimizer_step_post_hook", AFTER_STEP),
 )
-"""Where programs register hooks: the class or the file, the name, and which kind they become."""
+"""Functions with which programs register hooks: the class or module, the name, and the kind."""
 
 
 def _all(kind: str, owner: Any) -> Iterable[Any]:
-    """The hooks of a kind that a module or an optimizer calls, in order."""
+    """The hooks of this kind of a module or optimizer, in order."""
     everywhere, own = {
         BEFORE_FORWARD: (modules._global_forward_pre_hooks, "_forward_pre_hooks"),
         AFTER_FORWARD: (modules._global_forward_hooks, "_forward_hooks"),
@@ -59,7 +59,7 @@ def _all(kind: str, owner: Any) -> Iterable[Any]:
 
 
 class WatchedModuleHook(WatchedHook):
-    """A hook of a module, or of an optimizer: these are what it is called with first."""
+    """A hook of a module or optimizer, which is its first argument."""
 
     __slots__ = ()
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TENSOR, POST_ACCUMULATE = "register_hook", "register_post_accumulate_grad_hook"
 PRE, POST = "register_prehook", "register_hook of a node"
-NODE = "_register_hook"  # by which nodes of every kind register theirs, before and after their run
+NODE = "_register_hook"  # nodes register hooks before and after their run with it
 _LISTS = {TENSOR: "_backward_hooks", POST_ACCUMULATE: "_post_accumulate_grad_hooks"}
 
 
 class WatchedTensorHook(WatchedHook):
-    """A hook on a tensor, or on a node."""
+    """A hook on a tensor or node."""
 
     __slots__ = ("_at", "_node", "_nr")
 
@@ -42,15 +42,15 @@ class WatchedTensorHook(WatchedHook):
     ) -> None:
         super().__init__(hook, kind, calls, site)
         self._node = node
-        self._at = at  # its place among those of its kind
-        self._nr = nr  # which of its node's inputs the tensor's gradient is
+        self._at = at  # its index among hooks of its kind
+        self._nr = nr  # the input of its node that receives the tensor's gradient
 
     @passed_over
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return self.hook(*args, **kwargs)
         calls, kind = self._calls, self._kind
-        if kind == NODE:  # one after the run is given what the node returned, and what it took
+        if kind == NODE:  # a hook after the run has two arguments: outputs and inputs of the node
             kind = PRE if len(args) == 1 else POST
         token = calls.begins(kind, self._node, lambda: self._at, self.hook, self._site)
         leaf = args[0] if args and kind == POST_ACCUMULATE else None
@@ -58,7 +58,7 @@ class WatchedTensorHook(WatchedHook):
             calls.is_given(token, args[0], self._nr)
         try:
             result = self.hook(*args, **kwargs)
-        except BaseException as error:  # its backward fails, which is told
+        except BaseException as error:  # then its backward fails, which is recorded
             leave_no_frame(error)
             raise
         replaced = result is not None and kind != POST_ACCUMULATE
@@ -129,19 +129,19 @@ class TensorHooks:
             nr = tensor.output_nr if kind == TENSOR else 0
             try:
                 node = self._node_of(tensor)
-            except RuntimeError:  # asking for the history of such a view is refused
+            except RuntimeError:  # for such a view, PyTorch refuses to return the node
                 return None
             return WatchedTensorHook(hook, kind, self._calls, site, node, index, nr)
 
     def _node_of(self, tensor: Any) -> Callable[[], int]:
-        """How to find, later, the node on which the hook is: a leaf's may not be there yet."""
+        """Returns a function that finds the hook's node later: a leaf may not have one yet."""
         tensor_then, graph = weakref.ref(tensor), self._graph
         record = None if tensor.grad_fn is None else graph.record_of(tensor.grad_fn)
 
         def number() -> int:
-            if record is not None and record.topological >= 0:  # the backward has come to it
+            if record is not None and record.topological >= 0:  # a backward has reached it
                 return record.number
-            found = tensor_then()  # a leaf, or made one later
+            found = tensor_then()  # a leaf, or its node was created later
             return 0 if found is None else graph.number_of_leaf(found)
 
         return number

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Own(partial[Any]):
-    """A hook of ours."""
+    """A hook of gradscope."""
 
 
 class HookedCalls:
@@ -38,7 +38,7 @@ class HookedCalls:
     def __init__(self, listener: Listener, faults: Faults) -> None:
         self.listener = listener
         self.faults = faults
-        self.writes: WatchedWrites | None = None  # if it is seen what hooks write to
+        self.writes: WatchedWrites | None = None  # if writes of hooks are observed
         self._on = False
 
     def start(self) -> None:
@@ -59,7 +59,7 @@ class HookedCalls:
         site: int,
         attended: Any = None,
     ) -> Any:
-        """A hook is called; what `ends` is to be given."""
+        """Called before a hook. Returns the token that is passed to `ends`."""
         if not self._on:
             return None
         if self.writes is not None:
@@ -71,7 +71,7 @@ class HookedCalls:
 
     @aside
     def ends(self, token: Any, *, replaced: bool) -> None:
-        """It returned."""
+        """Called after the hook."""
         if self.writes is not None:
             self.writes.hook_ends()
         if token is not None:
@@ -81,13 +81,13 @@ class HookedCalls:
 
     @uncompiled
     def is_given(self, token: Any, grad: Any, nr: int) -> None:
-        """What it is about to be told of."""
+        """Report the gradient that a hook is about to receive."""
         if token is not None:
             self.faults.guarded("a hook was called", self.listener.hook_given, token, grad, nr)
 
     @uncompiled
     def looks_at(self, token: Any, leaf: Any, result: Any = None, nr: int = 0) -> None:
-        """What it returned; or what is there after it."""
+        """Report the result of a hook, or the leaf after it."""
         if token is not None:
             self.faults.guarded(
                 "a hook was looked at", self.listener.hook_looked, token, leaf, result, nr
@@ -95,7 +95,7 @@ class HookedCalls:
 
 
 class WatchedHook(CallableWrapper):
-    """A hook of the program's. See Note [A hook in place of another]."""
+    """A hook of the program. See Note [A hook in place of another]."""
 
     __slots__ = ("__weakref__", "_calls", "_kind", "_site", "hook")
 
@@ -125,21 +125,21 @@ class WatchedHook(CallableWrapper):
         return result
 
     _replaces = True
-    """Whether what it returns takes the place of something."""
+    """Whether its result replaces a value."""
 
     _is_of_first = False
-    """Whether what it is called with first is the module or optimizer whose hook it is."""
+    """Whether its first argument is the module or optimizer that it is registered on."""
 
     def _index(self, attended: Any) -> int:  # noqa: ARG002 -- likewise
-        """Its place among those of its kind."""
+        """Its index among hooks of its kind."""
         return 0
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self.hook)
 
-    # No method: its frame would be in tracebacks of what the hook's own raises. A compiler may look
-    # at one that has no hook yet.
+    # A property and not a method: a frame of a method would appear in tracebacks of errors raised
+    # by attributes of the hook. Compilers may read an instance without a `hook`.
     __getattr__ = property(lambda self: partial(getattr, object.__getattribute__(self, "hook")))  # type: ignore[misc]
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ class WatchedHook(CallableWrapper):
         _OF_OURS.add(cls)
 
     def __reduce__(self) -> Any:
-        return operator.getitem, ((self.hook,), 0)  # a pickle needs nothing of gradscope's
+        return operator.getitem, ((self.hook,), 0)  # a pickle then contains nothing of gradscope
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return deepcopy(self.hook, memo)
@@ -165,10 +165,10 @@ _OF_OURS: set[type] = {WatchedHook}
 
 
 def is_watched(hook: Any) -> bool:
-    """Whether it is one of ours already, or nothing that can be called."""
+    """Whether it is already wrapped, or is a hook of gradscope, or cannot be called."""
     return type(hook) in _OF_OURS or is_a(hook, Own) or not callable(hook)
 
 
 def unknown() -> int:
-    """Which node it is on follows from when it is called."""
+    """The node is not known at registration: it follows from the time of the call."""
     return 0

@@ -1,1 +1,1 @@
-"""What stands in for parts of a program while it is watched, and how its objects are held."""
+"""Replaces parts of a program while it is watched, and refers to its objects."""

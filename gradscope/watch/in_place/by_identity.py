@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """A value for each of these objects, as long as they are alive."""
+    """A mapping from objects to values, as long as the objects are alive."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[ref[Any], Value]] = {}
@@ -32,23 +32,23 @@ class ByIdentity(Generic[Value]):
         return id(key) in self._held
 
     def get(self, key: Any) -> Value | None:
-        """The value of this one; None: it has none."""
+        """The value of this object; None: it has none."""
         known = self._held.get(id(key))
         return None if known is None else known[1]
 
     def pop(self, key: Any) -> Value | None:
-        """The same, and it has none from here on."""
+        """Remove an object. Returns its value; None: it had none."""
         known = self._held.pop(id(key), None)
         return None if known is None else known[1]
 
     def alive(self) -> list[Any]:
-        """Those that are alive."""
+        """The objects that are alive."""
         found = [weak() for weak, _ in list(self._held.values())]
         return [each for each in found if each is not None]
 
 
 def attributes(thing: Any) -> dict[str, Any]:
-    """The attributes of an object that are kept in it; of a class they are not."""
+    """The attributes stored in an object itself, not in its class."""
     try:
         found = object.__getattribute__(thing, "__dict__")
     except AttributeError:
@@ -57,19 +57,19 @@ def attributes(thing: Any) -> dict[str, Any]:
 
 
 def is_a(thing: Any, kinds: Any) -> bool:
-    """Whether it is of one of these classes. `isinstance` would ask the object, too."""
+    """Whether it is an instance of one of these classes. `isinstance` would also ask the object."""
     return issubclass(type(thing), kinds)
 
 
 class CallableWrapper:
-    """Something of ours around a callable of the program's, which is its `hook`."""
+    """An object of gradscope that wraps a callable of the program, its `hook`."""
 
     __slots__ = ()
     hook: Any
 
 
 def held_in(container: Any) -> list[Any]:
-    """What a list, tuple, dict, set or deque holds, of a dict its values."""
+    """The items of a list, tuple, dict, set or deque; for a dict, its values."""
     if is_a(container, dict):
         return list(dict.values(container))
     kinds = list, tuple, deque, set, frozenset
@@ -78,7 +78,7 @@ def held_in(container: Any) -> list[Any]:
 
 
 def modules_in(module: Any) -> Iterator[tuple[str, Any]]:
-    """A module and all below it, with their paths, in PyTorch's order, each once."""
+    """A module and all its submodules with their paths, in PyTorch's order, each once."""
     seen: set[int] = set()
     waiting = [("", module)]
     while waiting:
@@ -92,7 +92,7 @@ def modules_in(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def parameters_in(module: Any) -> dict[str, Any]:
-    """The parameters of a module by name, as `named_parameters` gives them."""
+    """The parameters of a module by name, in the order of `named_parameters`."""
     found: dict[str, Any] = {}
     seen: set[int] = set()
     for path, each in modules_in(module):

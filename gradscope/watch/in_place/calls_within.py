@@ -1,11 +1,10 @@
-"""Functions of PyTorch's own, with calls of ours in their code.
+"""Inserts calls of gradscope into the code of PyTorch functions.
 
 # Note [Calls of ours in PyTorch's code]
-A function of ours around one of PyTorch's adds a frame to the stack. A program that calls itself
-deeply then reaches the limit on recursion earlier, and a warning with a `stacklevel` names another
-line. So such a function gets other code while we watch: its own, compiled from its source, with
-calls of ours in it, on lines of PyTorch's own. The function stays the same object, also for
-compilers and pickles.
+A wrapper around a function of PyTorch adds a frame to the stack. A program with deep recursion then
+reaches the recursion limit earlier, and a warning with a `stacklevel` names another line. So the
+function gets other code while we watch: its own, compiled from its source, with our calls inserted
+on existing lines. The function object stays the same, also for compilers and pickles.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ WATCH = "gradscope's watch"
 
 
 class CodeChange(Protocol):
-    """Puts statements with calls of ours into the source of a function."""
+    """Inserts statements with our calls into the source of a function."""
 
-    changed: int  # how many times: it has to be once
+    changed: int  # number of matches; must be one
 
     def visit(self, node: ast.Module) -> Any: ...
 
 
 class CallsWithin:
-    """One such function, with calls of `watch` in it from `start` to `stop`."""
+    """One such function, which contains calls of `watch` from `start` to `stop`."""
 
     def __init__(self, function: Any, change: Callable[[], CodeChange], watch: Any) -> None:
         self._function = function
@@ -40,7 +39,7 @@ class CallsWithin:
         self._ours: CodeType | None = None
 
     def start(self) -> bool:
-        """Put them in; return whether that could be done."""
+        """Insert the calls. Returns whether that was possible."""
         if isinstance(self._function, FunctionType):
             self._own = self._function.__code__
             self._ours = with_calls(self._own, self._change(), self._watch)
@@ -49,17 +48,17 @@ class CallsWithin:
         return self._ours is not None
 
     def stop(self) -> None:
-        """The function is as it was, unless others have changed it since."""
+        """Restore the code of the function, unless others have changed it since."""
         if self._ours is not None and self._function.__code__ is self._ours:
             self._function.__code__ = self._own
         self._ours = None
 
 
 def with_calls(own: CodeType, change: CodeChange, watch: Any) -> CodeType | None:
-    """This code with calls of `watch` in it; None: there is no source, or it looks otherwise."""
+    """This code with calls of `watch`; None: there is no source, or it is not as expected."""
     try:
         source = inspect.getsource(own)
-        nested = source[:1].isspace()  # in a class, where tracebacks name its columns
+        nested = source[:1].isspace()  # in a class, as in the file, because tracebacks show columns
         tree = ast.parse(f"if True:\n{source}" if nested else source)
         ast.increment_lineno(tree, own.co_firstlineno - 1 - nested)
         module = compile(change.visit(tree), own.co_filename, "exec", dont_inherit=True)
@@ -74,7 +73,7 @@ def with_calls(own: CodeType, change: CodeChange, watch: Any) -> CodeType | None
 
 
 def statements(source: str, at: ast.AST) -> list[ast.stmt]:
-    """Statements of ours, all of them on the line of this one of PyTorch's."""
+    """Statements of ours, all of them on the line of this PyTorch statement."""
     body = ast.parse(source).body
     for node in chain.from_iterable(map(ast.walk, body)):
         if isinstance(node, ast.expr | ast.stmt | ast.excepthandler | ast.keyword):

@@ -18,13 +18,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _home() -> Any:
-    """Where PyTorch has its functions for them; None: it is not imported yet."""
+    """The PyTorch module with these functions; None: it is not imported yet."""
     parts = getattr(sys.modules.get("torch._C"), "_dynamo", None)
     return getattr(parts, "eval_frame", None)
 
 
 def compiler_aside() -> Callable[[Any], Any]:
-    """What takes a compiler of frames off this thread, or puts it back; it returns the former."""
+    """The function that sets this thread's frame compiler and returns the previous one."""
     return getattr(_home(), "set_eval_frame", _no_compiler)
 
 
@@ -33,8 +33,8 @@ def _no_compiler(callback: Any) -> Any:
 
 
 def uncompiled(function: Function) -> Function:
-    """The same function, whose frame a compiler leaves alone, if PyTorch is imported by now."""
-    home, code = _home(), getattr(function, "__code__", None)  # None: it is not Python's
+    """The same function; compilers ignore its frame, if PyTorch is imported by now."""
+    home, code = _home(), getattr(function, "__code__", None)  # None: not a Python function
     if code is None:
         return function
     if hasattr(home, "skip_code"):  # before PyTorch 2.7
@@ -46,7 +46,7 @@ def uncompiled(function: Function) -> Function:
 
 
 def aside(function: Function) -> Function:
-    """The same function, in which a compiler is aside."""
+    """The same function, which runs with the compiler disabled."""
     take_off = compiler_aside()
 
     @uncompiled

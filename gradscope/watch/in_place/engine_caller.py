@@ -1,10 +1,11 @@
-"""PyTorch's own function that calls its engine, with our calls in it.
+"""Inserts our calls into the PyTorch function that calls the engine.
 
 # Note [No frame of ours around a backward]
 Hooks run inside a backward, and some warn with a `stacklevel`: that of PyTorch itself for full
-backward hooks names the line that called `backward`. A frame of ours above them would make that
-another line. So our calls are within PyTorch's function (see `calls_within.py`), all of them on the
-line that calls the engine. Where that cannot be done, `Variable._execution_engine` alone serves.
+backward hooks names the line that called `backward`. A frame of gradscope in between would change
+that line. So our calls are inserted into PyTorch's function (see `calls_within.py`), all of them on
+the line that calls the engine. If that is not possible, only `Variable._execution_engine` is
+replaced.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ finally:
 
 
 def engine_caller(watch: Any) -> CallsWithin:
-    """That function, with calls of `watch` in it.
+    """The function that calls the engine, with calls of `watch` in it.
 
-    `watch.begins` is given what the engine is about to be given: tensors, a tuple, a dictionary.
-    `watch.run` is the engine's own. `watch.ends` is given what `begins` returned, and an exception,
-    or what the engine returned, which it returns. `watch.aside` takes a compiler of frames, as of
-    `torch.compile`, off this thread: it would compile what runs in our calls.
+    `watch.begins` receives the arguments of the engine: tensors, a tuple, a dictionary. `watch.run`
+    is the engine's own function. `watch.ends` receives the result of `begins`, and an exception or
+    the result of the engine, which it returns. `watch.aside` disables the frame compiler of this
+    thread, as of `torch.compile`, which would compile the code of our calls.
     """
     return CallsWithin(getattr(home, CALLER, None), _Change, watch)
 
 
 class _Change(ast.NodeTransformer):
-    """Puts calls of ours around `return ….run_backward(tensors, *given, **more)`."""
+    """Inserts calls around `return ….run_backward(tensors, *given, **more)`."""
 
     changed = 0
 
@@ -74,7 +75,7 @@ class _Change(ast.NodeTransformer):
 
 
 class _Put(ast.NodeTransformer):
-    """Puts the variables of a call of the engine, and what it is given, into statements of ours."""
+    """Inserts the variables and arguments of a call of the engine into our statements."""
 
     def __init__(self, call: ast.Call, names: dict[str, str]) -> None:
         self._call = call

@@ -1,9 +1,9 @@
-"""PyTorch's own function by which modules are called, with our calls in it.
+"""Inserts our calls into the PyTorch function that calls modules.
 
 # Note [Calls of modules]
-Global hooks would take every module off the fast way of its call. So our calls are within
-`Module.__call__` itself (see `calls_within.py`). It first asks whether a compiler is looking: to
-that, it is what it was.
+Global hooks would disable the fast path of every call of a module. So our calls are inserted into
+`Module.__call__` itself (see `calls_within.py`). It first checks whether `torch.compile` is tracing
+it, and then runs only its own code.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ finally:
 
 
 def module_call(watch: Any) -> CallsWithin:
-    """That function, with calls of `watch` in it.
+    """`Module.__call__`, with calls of `watch` in it.
 
-    `watch.begins` is given the module and returns whether `watch.ends` is to be called, with
-    nothing. Where the program's limit on recursion leaves no room for that, the module is called
-    all the same. `watch.aside` takes a compiler of frames off this thread (`engine_caller.py`).
+    `watch.begins` receives the module and returns whether `watch.ends` is called afterwards,
+    without arguments. If the recursion limit leaves no room for them, only the module is called.
+    `watch.aside` disables the frame compiler of this thread (`engine_caller.py`).
     """
     return CallsWithin(getattr(Module, CALL, None), _Change, watch)
 
 
 class _Change(ast.NodeTransformer):
-    """Puts our statements around those of a function whose every path returns."""
+    """Inserts statements around those of a function in which every path returns."""
 
     changed = 0
 
@@ -76,7 +76,7 @@ def _returns(body: list[ast.stmt]) -> bool:
 
 
 class _Put(ast.NodeTransformer):
-    """Puts the statements of a function in the place of OWN."""
+    """Replaces OWN by the statements of a function."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         self._body = body

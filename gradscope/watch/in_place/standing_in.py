@@ -1,20 +1,20 @@
 """Replaces functions by functions of gradscope that look like the originals.
 
 # Note [Looks like the original]
-Compilers, mocks, pickles and `inspect` look at what they find in a class or a module. So a stand-in
-answers as the original does, and is of its kind as far as Python allows:
+Compilers, mocks, pickles and `inspect` read the attributes of classes and modules. So a stand-in
+behaves like the original, and is of the same kind as far as Python allows:
 
-- A function of Python's is replaced by a function with its names, signature and attributes. It is
-  put where the function says that it lives, too, since pickles find functions by that name. The
-  same holds of functions that PyTorch's C++ code looks up for `__torch_function__`.
-- A method or attribute that is written in C is replaced by a descriptor. Who asks the class gets
-  the original; who asks an object gets our function, or what the original gives.
-- Any other callable is replaced by an object that has no attributes of its own.
+- A Python function is replaced by a function with the same names, signature and attributes. It is
+  also stored in the module that the function names as its own, because pickles find functions
+  there. So are functions that PyTorch's C++ code looks up for `__torch_function__`.
+- A method or attribute written in C is replaced by a descriptor. On the class it returns the
+  original; on an object it returns our function, or the value of the original.
+- Any other callable is replaced by an object without attributes of its own.
 
 # Note [No stand-in within our own code]
-What gradscope calls while it takes notes may lead back to a stand-in: a program's `__eq__` may
-build modules. Nothing of that is the program's doing. While `HERE.ours` is set, stand-ins only call
-what they stand for.
+Code that gradscope calls during recording may lead back to a stand-in: a program's `__eq__` may
+create modules. Such calls are not made by the program. While `HERE.ours` is set, stand-ins only
+call the original.
 """
 
 from __future__ import annotations
@@ -47,36 +47,36 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 METHODS = (MethodDescriptorType, WrapperDescriptorType)
 OF_PYBIND = "instancemethod"
 HIDDEN = "<frozen importlib._bootstrap>"
-"""The file of frames that warnings pass over."""
+"""A file name of frames that warnings skip."""
 
 
 CALLED = "called_in_its_place"
 
 
 class ThreadMark(local):
-    """The calling thread."""
+    """State of the calling thread."""
 
     ours = False
-    """Whether it runs code of gradscope's, or what that has called."""
+    """Whether it runs code of gradscope, or code called by that."""
 
 
 HERE = ThreadMark()
 
 
 def called(home: Any, name: str) -> Any:
-    """What is called there: a class does not show stand-ins for methods that are written in C."""
+    """The callable at this place; for methods written in C, the class itself hides stand-ins."""
     ours = getattr(raw(home, name), CALLED, None)
     return getattr(home, name, None) if ours is None else ours
 
 
 def raw(home: Any, name: str) -> Any:
-    """What a class or a module holds under a name, as it is kept there; None: nothing."""
+    """The value stored in a class or module under a name, without descriptors; None: none."""
     spaces = home.__mro__ if isinstance(home, type) else [home]
     return next((vars(each)[name] for each in spaces if name in vars(each)), None)
 
 
 def like(original: Any, function: Any) -> Any:
-    """A function that has all that can be seen of the original, for `inspect` and for pickles."""
+    """Make a function look like the original, for `inspect` and pickles."""
     wraps(original)(function)
     function.__module__ = getattr(original, "__module__", None)
     if isinstance(original, FunctionType):
@@ -86,13 +86,13 @@ def like(original: Any, function: Any) -> Any:
 
 
 def hidden(function: Any, name: str) -> Any:
-    """The same function, whose frame has this name and is passed over by warnings."""
+    """The same function, whose frame has this name and is skipped by warnings."""
     function.__code__ = function.__code__.replace(co_name=name, co_filename=HIDDEN)
     return uncompiled(function)
 
 
 def passed_over(function: Function) -> Function:
-    """The same function, whose frame warnings pass over; it is of its file for all else."""
+    """The same function, whose frame is skipped by warnings; its file name stays recognisable."""
     code: CodeType = function.__code__
     ours = code.replace(co_filename=f"{code.co_filename} {HIDDEN}")
     function.__code__ = ours
@@ -100,9 +100,9 @@ def passed_over(function: Function) -> Function:
 
 
 def stand_in(home: Any, original: Any, function: Any) -> Any:
-    """What is to be put into a class or a module, so that `function` is called instead.
+    """The object to store in a class or module so that `function` is called instead.
 
-    `original` is what `raw` found there.
+    `original`: the object that `raw` found there.
     """
     if isinstance(original, staticmethod):
         return staticmethod(like(original.__func__, function))
@@ -118,12 +118,12 @@ def stand_in(home: Any, original: Any, function: Any) -> Any:
 
 
 def is_method(original: Any) -> bool:
-    """Whether it is a method that is written in C."""
+    """Whether it is a method written in C."""
     return isinstance(original, METHODS) or type(original).__name__ == OF_PYBIND
 
 
 def _method(original: Any, function: Any) -> Any:
-    first = getattr(original, "stands_for", original)  # of several there
+    first = getattr(original, "stands_for", original)  # if stand-ins are nested
 
     def __get__(_: Any, owner: Any, kind: Any = None) -> Any:  # noqa: ARG001, N807
         return first if owner is None else MethodType(function, owner)
@@ -138,7 +138,7 @@ def attribute(
     get: Callable[[Any], Any] | None = None,
 ) -> Any:
     """A stand-in for an attribute of a class. Without `get`, reading it runs no Python code."""
-    find: Any = operator.call  # with this object, which calls what follows
+    find: Any = operator.call  # calls the next argument with this object
     if get is not None:
         find = get
     members = {"__call__": staticmethod(original.__get__), "__get__": find}
@@ -146,7 +146,7 @@ def attribute(
 
 
 def _object_like(original: Any, members: dict[str, Any], function: Any = None) -> Any:
-    """An object that has these members, and otherwise answers as the original does."""
+    """An object with these members, which otherwise behaves like the original."""
 
     def answer(_: Any, name: str) -> Any:
         if name == "stands_for":
@@ -179,7 +179,7 @@ def _object_like(original: Any, members: dict[str, Any], function: Any = None) -
 
 
 def _homes(home: Any, name: str, original: Any) -> list[tuple[Any, str]]:
-    """All places where it is found: pickles and PyTorch's C++ code have a place of their own."""
+    """All places that refer to it: pickles and PyTorch's C++ code may use another one."""
     places = [(home, name)]
     if isinstance(home, type):
         return places
@@ -199,7 +199,7 @@ def _homes(home: Any, name: str, original: Any) -> list[tuple[Any, str]]:
 
 
 class ReplacedAttribute(NamedTuple):
-    """One thing of ours, and what was there."""
+    """A replaced attribute, and its previous value."""
 
     home: Any
     name: str
@@ -208,14 +208,14 @@ class ReplacedAttribute(NamedTuple):
 
 
 class Replaced:
-    """What stands in for others now."""
+    """The attributes that are currently replaced."""
 
     def __init__(self, told: Callable[[Any, Any], object] | None = None) -> None:
-        self._told = told  # of each: what was there, and ours; and of ours when it is gone
+        self._told = told  # called with the old and new value; or None and the restored one
         self.there: list[ReplacedAttribute] = []
 
     def put(self, home: Any, name: str, function: Any) -> None:
-        """Have this function called instead, until `take_back`."""
+        """Replace a function by this one, until `take_back`."""
         original = raw(home, name)
         ours = stand_in(home, original, function)
         for place, known in _homes(home, name, original):
@@ -223,7 +223,7 @@ class Replaced:
             self.put_as_it_is(place, known, staticmethod(ours) if of_class else ours)
 
     def put_as_it_is(self, home: Any, name: str, ours: Any) -> None:
-        """The same of what looks like the original already."""
+        """Replace an attribute by this value, which already looks like the original."""
         before = vars(home).get(name, _ABSENT)
         if self._told is not None:
             self._told(before, ours)
@@ -231,12 +231,12 @@ class Replaced:
         self.there.append(ReplacedAttribute(home, name, before, ours))
 
     def take_back(self) -> None:
-        """All is as it was, but what others have replaced since."""
+        """Restore all attributes, except those that others have replaced since."""
         while self.there:
             self._take_back(self.there.pop())
 
     def leave(self, home: Any, name: str) -> None:
-        """The same of one thing, before that."""
+        """Restore a single attribute."""
         for each in [each for each in self.there if each.home is home and each.name == name]:
             self.there = [other for other in self.there if other is not each]
             self._take_back(each)
@@ -256,11 +256,11 @@ _ABSENT = object()
 
 
 def _put(home: Any, name: str, value: Any) -> None:
-    """Put something there, also into a class that is written in C, which refuses it."""
+    """Set an attribute, also of a class written in C, which refuses `setattr`."""
     try:
         setattr(home, name, value)
     except TypeError:
-        spaces = gc.get_referents(vars(home))  # what a class shows of its names is a proxy
+        spaces = gc.get_referents(vars(home))  # the `__dict__` of a class is a proxy
         space = next((each for each in spaces if type(each) is dict and name in each), None)
         if space is None:
             raise

@@ -1,1 +1,1 @@
-"""The graph, found by reading PyTorch's own memory; what is not certain there is left to Python."""
+"""The graph, found by reading the memory of PyTorch; uncertain cases are left to Python."""

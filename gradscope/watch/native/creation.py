@@ -1,10 +1,10 @@
-"""When nodes are made, natively: their constructor gets a record, and has it filled.
+"""Records the creation of nodes natively: their constructor gets a record and fills it.
 
-See Note [Anomaly mode] in watch/creation.py, and Note [Records] in records.py. A function of the
-engine's makes what nodes keep; while we watch, the engine has a copy of its table of functions,
-with ours in that place. What is made has a table of ours, too: when it is told to store a traceback
-it notes the line and the place of the thread. A program that has asked for anomaly mode gets what
-PyTorch itself does then.
+See Note [Anomaly mode] in watch/creation.py, and Note [Records] in records.py. A virtual function
+of the engine creates the anomaly metadata of nodes; while we watch, the engine has a copy of its
+function table with our function in that place. Our metadata has its own table: when it is asked to
+store a traceback, it records the line and the context of the thread. In a program that uses anomaly
+mode, it also calls PyTorch's function.
 """
 
 from __future__ import annotations
@@ -78,19 +78,19 @@ MAKER = Address(_state.ctypes.data, "making_nodes")
     MAKER + 8 * place for place in range(1, 9)
 )
 
-# The places of a maker's words: the table of lines (keys, values, how many less one), the value of
-# a line that is ours, the next number, whom to ask, this recording, and where in a thread's state
-# its place is. Then, by numbers of threads, these numbers and states. Numbers of threads never come
-# again, so that a state that is gone is never looked at.
+# Offsets of the words of a maker: the table of lines (keys, values, size minus one), the value for
+# lines of gradscope, the next number, the function to ask, this recording, and the offset of the
+# context in a thread's state. Then, by thread id, pairs of id and state. Python does not reuse
+# these ids, so a state that no longer exists is never read.
 KEYS, LINES, MASK, OURS, COUNTER, ASK, OF_RECORDING, PLACE, THREADS = range(0, 72, 8)
 MOST_THREADS = 1 << 10
 LAST_THREAD = MOST_THREADS - 1
 ROOM = 1 << 16
-"""Of half as many lines it is remembered where they are."""
+"""Size of the table of lines; at most half of it is filled."""
 
 thread_here = External(PYTHON, "PyGILState_GetThisThreadState", 0)
 number_of_thread = External(PYTHON, "PyThreadState_GetID", 1)
-own_makes: Any = None  # the engine's own; and what PyTorch itself has for what nodes keep
+own_makes: Any = None  # the engine's own function; and those of PyTorch's metadata
 own_stores: Any = None
 own_parents: Any = None
 
@@ -109,7 +109,7 @@ def line_at(maker: int, key: int) -> int:
 
 
 def line_here(maker: int, thread: int) -> int:
-    """The line of what a thread runs, or of its nearest caller that is not OURS."""
+    """The line that a thread is running, or that of its nearest caller that is not OURS."""
     frame = load(thread + load(HOLDER))
     if load(CURRENT) >= 0:
         frame = load(frame + load(CURRENT))
@@ -123,7 +123,7 @@ def line_here(maker: int, thread: int) -> int:
 
 
 def note(maker: int, record: int) -> int:
-    """A node is made here, by this thread."""
+    """Fill the record of a node that this thread is creating."""
     thread, context, site = thread_here(), 0, UNKNOWN
     if thread != 0:
         number = number_of_thread(thread)
@@ -146,7 +146,7 @@ def note(maker: int, record: int) -> int:
 
 
 def makes(result: int, engine: int) -> int:
-    """Something for a node to keep."""
+    """Replaces the engine's function: returns a record as the metadata of a node."""
     record = taken()
     if record == 0:
         return own_makes(result, engine)  # type: ignore[no-any-return]
@@ -155,7 +155,7 @@ def makes(result: int, engine: int) -> int:
 
 
 def stores(record: int) -> int:
-    """The constructor of a node asks for its traceback."""
+    """Called when the constructor of a node stores its traceback."""
     maker = load(MAKER)
     if maker != 0:
         note(maker, record)
@@ -165,7 +165,7 @@ def stores(record: int) -> int:
 
 
 def parents(record: int, parent: int) -> int:
-    """It says in whose run it was made."""
+    """Called when the constructor stores the node in whose run it was created."""
     if load(ASKED_FOR):
         return own_parents(record, parent)  # type: ignore[no-any-return]
     return record
@@ -177,12 +177,12 @@ def number(self: int, nothing: int) -> int:  # noqa: ARG001 -- how Python calls 
 
 
 def numbers(self: int, many: int) -> int:
-    """The first of so many."""
+    """The first of this many numbers."""
     return from_int(increase(as_int(self), 2 * as_int(many)))
 
 
 def here(self: int, state: int) -> int:
-    """The calling thread's state is this, if nobody else's is in its place."""
+    """Store the state of the calling thread, unless its entry is used by another thread."""
     number = number_of_thread(thread_here())
     known = as_int(self) + THREADS + 16 * (number & LAST_THREAD)
     if load(known) == 0:
@@ -193,33 +193,34 @@ def here(self: int, state: int) -> int:
 
 
 class RecordSources(NamedTuple):
-    """What a listener knows of threads and lines."""
+    """The data of a listener about threads and lines."""
 
-    context_offset: int  # how far into a thread's state the number of its context is
-    ours: int  # the line of what is none of the program's
+    context_offset: int  # offset of the context number in a thread's state
+    ours: int  # the value for lines that do not belong to the program
     asks: Callable[[FrameType | None], tuple[object, int, int] | None]
-    """The calling thread's state; its place, and the line of this frame. None: a fault of ours."""
+    """Returns the state of the calling thread, its context, and the line of this frame; None: a
+    fault."""
 
 
 class CreationNumbers:
-    """Numbers in steps of two, which native code takes, too."""
+    """Numbers in steps of two, which native code also assigns."""
 
     def __init__(self) -> None:
         self.words = np.zeros(1, np.int64)
 
     @property
     def next(self) -> Callable[[], int]:
-        """The next one."""
+        """Returns the next number."""
         return _ready().functions.over(number, self)  # type: ignore[no-any-return]
 
     def take(self, many: int) -> Ints:
-        """So many at once."""
+        """This many numbers at once."""
         first = _ready().functions.over(numbers, self)(many)
         return np.arange(first, first + 2 * many, 2)
 
 
 class RecordMaker:
-    """Fills records of nodes that are made, for one recording."""
+    """Fills records of new nodes for one recording."""
 
     _recordings = count(1)
 
@@ -233,8 +234,8 @@ class RecordMaker:
         self.nodes, self.others = (
             CreationNumbers(),
             CreationNumbers(),
-        )  # of nodes, and of what is none
-        self._asks = self._asked  # the words have its address
+        )  # for nodes, and for other objects
+        self._asks = self._asked  # the words contain its address
         self.recording = next(RecordMaker._recordings)
         self.ends, self._all = GoneNodes(), ready.all
         self.words = np.zeros(THREADS // 8 + 2 * MOST_THREADS, np.int64)
@@ -247,11 +248,11 @@ class RecordMaker:
 
     @property
     def failed(self) -> int:
-        """How many times nobody could say where a node was made."""
+        """Number of nodes whose line could not be determined."""
         return failed() - self._failed
 
     def add(self, address: int, line: int) -> None:
-        """Remember the line of an instruction: its code's address, and its offset."""
+        """Store the line of an instruction, by the address of its code plus its offset."""
         if 2 * self._used < ROOM:
             place = (address ^ (address >> 17)) & (ROOM - 1)
             while self._keys[place] not in {0, address}:
@@ -261,28 +262,28 @@ class RecordMaker:
             self._keys[place] = address
 
     def start(self) -> None:
-        """From here on; anomaly mode has to be on."""
-        Variable._execution_engine.is_checkpoint_valid()  # in a forked child this makes it anew
+        """Start; anomaly mode must be on."""
+        Variable._execution_engine.is_checkpoint_valid()  # a forked child creates a new engine here
         _state[0] = self.words.ctypes.data
         self.ends.start(self.recording)
         if self._engine.value != self._watched:
             self._former, self._engine.value = self._engine.value, self._watched
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         if self._engine.value == self._watched:
             self._engine.value = self._former
         if _state[0] == self.words.ctypes.data:
             _state[0] = 0
 
-    def asked_for(self, asked_for: bool) -> None:  # noqa: FBT001 -- what it is told
-        """Whether the program wants tracebacks."""
+    def asked_for(self, asked_for: bool) -> None:  # noqa: FBT001 -- the new value
+        """Set whether the program uses anomaly mode."""
         _state[1] = asked_for
 
     @aside
     def _asked(self) -> int:
-        """Where a node is made; machine code calls this (see `answered` in records.py)."""
-        found = self._making.asks(sys._getframe(1).f_back)  # None: a thread of PyTorch's own
+        """Returns context and line of a new node; machine code calls this (see records.py)."""
+        found = self._making.asks(sys._getframe(1).f_back)  # None: a thread of PyTorch
         if found is None:
             return 0
         state, place, line = found
@@ -290,27 +291,27 @@ class RecordMaker:
         return place * (1 << 32) + line + 1
 
     def unmet(self) -> Ints:
-        """The records of nodes that are there, and that no walk has met."""
+        """Records of existing nodes that no traversal has found."""
         return self._all.alive(self.recording)
 
     def finish(self) -> None:
-        """Let go of the callables, which hold this; nodes that go from here on are not told."""
+        """Release the callables, which refer to this; later releases of nodes are not recorded."""
         self.ends.stop()
         del self._here, self._asks
 
 
 class _Ready(NamedTuple):
-    functions: Callables  # that Python calls
-    engine: ctypes.c_int64  # the word that names its table
-    watched: int  # that table while we watch
-    records: int  # the table of records
+    functions: Callables  # called by Python
+    engine: ctypes.c_int64  # the word that refers to its function table
+    watched: int  # its table while we watch
+    records: int  # the function table of records
     all: NativeNodeRecords
-    frees: int  # what else nodes may have kept
+    frees: int  # the destructor of other metadata
 
 
 @cache
 def _ready() -> _Ready:
-    """Records can be made: their functions stay as long as the process."""
+    """Prepare the creation of records; their functions stay until the process ends."""
     global own_makes, own_stores, own_parents  # noqa: PLW0603 -- compiled code names them
     found, frames = tables(), frame_layout()
     _state[2:9] = (
@@ -341,5 +342,5 @@ def _ready() -> _Ready:
 
 
 def own_function(name: str, address: int, arguments: int, *, last: bool = False) -> External:
-    """One of PyTorch's own."""
+    """A function of PyTorch."""
     return External(SimpleNamespace(**{name: address}), name, arguments, last=last)

@@ -1,7 +1,7 @@
-"""When nodes go: their records say so as they are given back.
+"""Records the release of nodes, when their records are returned.
 
-See Note [Records] in records.py. It costs a node that goes some 30 ns, on whichever thread lets go
-of it; nothing is asked of Python.
+See Note [Records] in records.py. This takes about 30 ns per node, on the thread that releases it,
+and does not call Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradscope.machine_code.ring import Reader
 Ints = NDArray[np.int64]
 CAPACITY = 1 << 15
 COLUMNS = STAMP, NUMBER, DIED, BORN, SITE, CONTEXT, TOPOLOGICAL, _ = range(8)
-"""TOPOLOGICAL: less than 0, no walk has met it."""
+"""TOPOLOGICAL: negative if no traversal has found the node."""
 
 BILLION = 1_000_000_000
 NOBODY = -1
@@ -32,7 +32,7 @@ RECORDING = COUNT + 8
 
 
 def ended(record: int, number: int) -> int:
-    """A node has gone; `record`: where its words are, from its number on."""
+    """Record the release of a node; `record`: the address of its words, from its number on."""
     count = increase(COUNT, 1)
     row = ROWS + (count & MASK) * ROW
     store(row, 0)
@@ -48,27 +48,27 @@ def ended(record: int, number: int) -> int:
 
 
 class GoneNodes:
-    """Reads of the nodes of one recording which have gone."""
+    """Reads the released nodes of one recording."""
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
         self.lost = 0
 
     def start(self, recording: int) -> None:
-        """From here on."""
+        """Start."""
         _state[1] = recording
 
     def stop(self) -> None:
-        """No longer."""
+        """Stop."""
         _state[1] = NOBODY
 
     def read(self) -> Ints:
-        """Rows of those that have gone since the last time."""
+        """Rows of the nodes released since the last time."""
         rows, lost = self._reader.read()
         self.lost += lost
         return rows
 
 
 def keep() -> tuple[Any, ...]:
-    """What machine code writes to: nodes may outlive everything else."""
+    """Keep the memory that machine code writes to, because nodes may outlive everything else."""
     return _rows, _state

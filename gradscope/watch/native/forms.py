@@ -1,4 +1,4 @@
-"""Dtype, sizes and strides of what nodes keep, together as one number: few there are, often met."""
+"""Dtype, sizes and strides of saved tensors as one number: there are few combinations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 def is_form(row: int, dtype: int, sizes: int, dims: int) -> int:
-    """Whether the row is of this dtype, these sizes and strides."""
+    """Whether a row contains this dtype, sizes and strides."""
     if load(row) != dtype or load(row + 8) != dims:
         return 0
     i = 0
@@ -42,7 +42,7 @@ def is_form(row: int, dtype: int, sizes: int, dims: int) -> int:
 
 
 def place_of_form(graph: int, dtype: int, sizes: int, dims: int) -> int:
-    """Where the number of this form is, and one more; or where it is to be."""
+    """The cell with the number of this form plus one; or the empty one where it belongs."""
     mixed, i = dtype ^ (dims + 1), 0
     while i < 8 * dims:
         mixed = (mixed * 1000003) ^ load(sizes + 8 + i)
@@ -83,13 +83,13 @@ def form_of(graph: int, dtype: int, tensor: int) -> int:
 
 
 def lacks_forms(graph: int) -> int:
-    """Whether one more node could keep more forms than there is room for, and there can be more."""
+    """Whether forms of one more node may not fit, and whether room can be added."""
     room = load(graph + FORMS_ROOM)
     return load(graph + FORMS_USED) + MOST_SLOTS > room and room < load(graph + FORMS_MOST)
 
 
 def more_forms(self: int, given: int) -> int:
-    """Take the forms over to where there is more room: that, how much, and its places, empty."""
+    """Move the forms to larger memory: the addresses of rows and of an empty index, the size."""
     graph, other = as_int(self), as_int(given)
     if load(other + 8) > load(graph + FORMS_ROOM):
         former, number, i = load(graph + FORMS), 0, 0
@@ -108,7 +108,7 @@ def more_forms(self: int, given: int) -> int:
 
 
 class Forms:
-    """The memory of a graph's forms."""
+    """The memory for the forms of a graph."""
 
     def __init__(self, words: Ints) -> None:
         self._words = words
@@ -119,7 +119,7 @@ class Forms:
             words[place // 8] = word
 
     def _made(self, room: int) -> Ints:
-        """Room for more of them, as `more_forms` takes it."""
+        """Memory for more forms, in the format that `more_forms` accepts."""
         rows = np.empty((room, FORM_ROW // 8), np.int64)
         places = np.zeros(2 * room, np.int64)
         address = rows.ctypes.data
@@ -127,13 +127,13 @@ class Forms:
         return np.array([address, room, places.ctypes.data], np.int64)
 
     def grow(self, take_over: Any) -> None:
-        """Make room for as many again, if one more node could need it."""
+        """Double the room, if one more node could need it."""
         used, room = (int(self._words[place // 8]) for place in (FORMS_USED, FORMS_ROOM))
         if used + MOST_SLOTS > room and room < MOST_FORMS:
             made = self._made(2 * room)
             take_over(made.ctypes.data)
 
     def rows(self, since: int) -> Ints:
-        """Those that have come since there were so many: dtype, dims, sizes, strides."""
+        """The forms after the first `since`: dtype, dims, sizes, strides."""
         rows, _ = self._rooms[int(self._words[FORMS // 8])]
         return rows[since : int(self._words[FORMS_USED // 8])]

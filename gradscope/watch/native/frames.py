@@ -1,7 +1,7 @@
-"""Where the interpreter keeps what each thread runs: looked for in frames that are known.
+"""Finds the frames of a thread in the interpreter's memory, by comparison with known frames.
 
-See Note [Where things are] in layout.py. A thread's frames change by nobody's doing but its own: so
-it may look at them itself, whether or not it has the interpreter's lock.
+See Note [Where things are] in layout.py. The frames of a thread are changed only by the thread
+itself: so it may read them with or without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from gradscope.watch.native.layout import NotFound, _Memory
 
-OF_FRAME, OF_THREAD, OF_HOLDER, OF_OBJECT = 16, 64, 4, 8  # words that are looked at
+OF_FRAME, OF_THREAD, OF_HOLDER, OF_OBJECT = 16, 64, 4, 8  # number of words that are read
 DEEPEST = 5
 LONGEST_HEAD = 1 << 10
 Words = tuple[int, ...]
@@ -28,37 +28,37 @@ Place = TypeVar("Place")
 
 @dataclass(frozen=True, slots=True)
 class FrameLayout:
-    """Bytes from the beginning of a thread's state, of a frame, or of what its words point to."""
+    """Offsets in bytes in a thread's state, in a frame, or in an object their words point to."""
 
-    holder: int  # of a thread's state: what holds the frame that runs
-    current: int  # of what holds it; less than 0: that is the frame itself
-    previous: int  # of a frame: its caller; 0: there is none
-    code: int  # of a frame
-    instruction: int  # of a frame: its address
-    head: int  # how far behind its code the first instruction is
-    skipped: int  # the code of frames that are of no function; 0: there are none
+    holder: int  # in a thread's state: the object that holds the current frame
+    current: int  # in that object; negative: it is the frame itself
+    previous: int  # in a frame: its caller; 0: none
+    code: int  # in a frame
+    instruction: int  # in a frame: its address
+    head: int  # distance of the first instruction from the start of its code
+    skipped: int  # code of frames without a function; 0: there are none
 
 
 class _Frame(NamedTuple):
-    """What Python says of a frame, and what is there."""
+    """A frame as Python shows it, and its memory."""
 
     place: int
     code: int
     offset: int  # of its instruction
     words: Words
-    behind: dict[int, Words]  # what words of it point to
+    behind: dict[int, Words]  # the memory that its words point to
 
 
 class _Look(NamedTuple):
-    """What a thread runs: the innermost frame and its callers; and what its state points to."""
+    """The frames of a thread, innermost first, and the memory that its state points to."""
 
     frames: list[_Frame]
-    held: list[Words]  # each word, and what is behind it
+    held: list[Words]  # each word, and the memory it points to
 
 
 @cache
 def frame_layout() -> FrameLayout:
-    """Where things are in this interpreter. It raises NotFound if that is not certain."""
+    """The offsets in this interpreter. Raises NotFound if they are not certain."""
     memory = _Memory()
     try:
         with ThreadPoolExecutor(1) as apart:
@@ -90,7 +90,7 @@ def frame_layout() -> FrameLayout:
 
 
 def _looks(memory: _Memory) -> list[_Look]:
-    """In functions that call each other directly, and by C functions."""
+    """Frames of functions that call each other directly, and through C functions."""
     looks: list[_Look] = []
     file = memory.file
     state = ctypes.pythonapi.PyGILState_GetThisThreadState
@@ -115,7 +115,7 @@ def _looks(memory: _Memory) -> list[_Look]:
             here = here.f_back
         held = []
         for word in memory.words(state(), OF_THREAD):
-            try:  # by no function of Python's: it would have a frame
+            try:  # called without a Python function, which would have a frame
                 behind = pread(file, 8 * OF_HOLDER, word)
             except (OSError, OverflowError):
                 behind = b""
@@ -136,7 +136,7 @@ def _looks(memory: _Memory) -> list[_Look]:
 
 
 def _between(looks: list[_Look], at: int, code: int) -> int | None:
-    """The code of frames between those that Python shows, or 0; None: callers are not there."""
+    """The code of frames between those that Python shows, or 0; None: callers were not found."""
     found = {0}
     for look in looks:
         for frame, caller in zip(look.frames, look.frames[1:], strict=False):

@@ -1,9 +1,9 @@
-"""The functions that PyTorch's engine has, and what nodes keep in anomaly mode.
+"""The virtual functions of PyTorch's engine, and of the anomaly metadata of nodes.
 
-Objects of C++ begin with the address of a table of functions, and before these two words say of
-which class it is (as in the Itanium ABI). Which function is which follows from the tables of the
-base classes: their functions have names. What is made by the one that makes such things has to look
-as it does in a known node.
+C++ objects begin with the address of a function table, and two words before it identify the class
+(as in the Itanium ABI). The meaning of each function follows from the tables of the base classes,
+whose functions have names. The metadata that the function creates must be the same as in a known
+node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from gradscope.watch.native.layout import NotFound, _Memory, layout
 from gradscope.watch.native.records import DICT, PARENT, TEXT
 
-HEADER = 2  # words before the first function
+HEADER = 2  # number of words before the first function
 MAKES = 4
 ENDS, FREES, STORES, PRINTS, PARENTS = range(5)
 ENGINE, METADATA = "_ZN5torch8autograd6Engine", "_ZN5torch8autograd15AnomalyMetadata"
@@ -30,16 +30,16 @@ METADATAS = {ENDS: "D1Ev", FREES: "D0Ev", STORES: "11store_stack", PRINTS: "11pr
 
 
 class Tables(NamedTuple):
-    """The engine's functions, and those of what nodes keep, behind two words of their class."""
+    """The function tables of the engine and of metadata, preceded by two words of their class."""
 
-    place: Any  # the word of the engine that names its table
+    place: Any  # the word of the engine that refers to its table
     engine: tuple[int, ...]
     metadata: tuple[int, ...]
 
 
 @cache
 def tables() -> Tables:
-    """They raise NotFound if it is not certain which function is which."""
+    """The tables. Raises NotFound if the meaning of a function is not certain."""
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
     memory = _Memory()
     try:
@@ -49,7 +49,7 @@ def tables() -> Tables:
         engine.restype, engine.argtypes = ctypes.c_int64, []
         place = ctypes.c_int64.from_address(engine())
         of_engine = _functions(memory, place.value, max(ENGINES))
-        with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+        with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
             found = apart.submit(_of_metadata, memory, engine(), of_engine).result()
         return Tables(place, of_engine, found)
     except AttributeError as error:
@@ -66,7 +66,7 @@ def _functions(memory: _Memory, table: int, last: int) -> tuple[int, ...]:
 
 
 def _check(memory: _Memory, library: Any, base: str, known: dict[int, str]) -> None:
-    """Whether the functions of a base class are these."""
+    """Check that a base class has these functions."""
     mangled = base.replace("_ZN", "_ZTVN") + "E"
     at = ctypes.cast(getattr(library, mangled), ctypes.c_void_p).value or 0
     functions = _functions(memory, at + 8 * HEADER, max(known))[HEADER:]
@@ -93,7 +93,7 @@ class _Symbol(ctypes.Structure):
 
 
 def _of_metadata(memory: _Memory, engine: int, of_engine: tuple[int, ...]) -> tuple[int, ...]:
-    """The functions of what is made there, which has to look as what a node keeps."""
+    """The functions of the metadata that this creates, which must be the same as in a node."""
     made = ctypes.c_uint64()
     function = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
     function(of_engine[HEADER + MAKES])(ctypes.addressof(made), engine)

@@ -1,11 +1,11 @@
-"""Where things are in PyTorch's nodes: looked for in graphs that are known, and nowhere else.
+"""Finds the offsets of fields in PyTorch's nodes, by comparison with known graphs.
 
 # Note [Where things are]
-A node of PyTorch's is a C++ object, and where in it something stands is no contract. So a few known
-graphs are made at the start, and what Python says of each node is looked for in the node's memory.
-A place counts if it is the only one that fits all of them; if there is none, or a second one, the
-graph is walked from Python. Memory is read through the system here: an address that is none is an
-error, and no fault.
+A node of PyTorch is a C++ object, and the offsets of its fields are not part of an API. So a few
+known graphs are created at the start, and the values that Python shows of each node are searched in
+its memory. An offset counts if it is the only one that fits all nodes; if there is none, or a
+second one, the graph is traversed from Python. Memory is read through the system here: an invalid
+address raises an error instead of a segmentation fault.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ import torch
 from gradscope.watch.unseen import UnknownBuildError
 
 WORDS = 96
-"""So many words of a node are looked at."""
+"""Number of words of a node that are read."""
 
 IN_WRAPPER = 16
-"""Where an object of Python's that stands for a node has its address: behind its head."""
+"""Offset of the node's address in its Python object: after the object head."""
 
-NODE_OF_EDGE = 16  # bytes of an edge: a node, and which of its inputs
-INLINE = 5  # a shape of so many numbers stands where it is
+NODE_OF_EDGE = 16  # bytes of an edge: a node, and the index of its input
+INLINE = 5  # a shape of up to this many numbers is stored inline
 _OWN_MEMORY = Path("/proc/self/mem")
 
 
 class NotFound(UnknownBuildError):  # noqa: N818 -- why the graph is walked from Python
-    """This build of PyTorch is not what the walk was written for."""
+    """This build of PyTorch is not as the traversal expects."""
 
 
 @dataclass(frozen=True, slots=True)
 class NativeLayout:
-    """Bytes from the beginning of a node, or of what one of its words points to."""
+    """Offsets in bytes in a node, or in an object that one of its words points to."""
 
     sequence: int
-    edges: int  # where the first edge is; the word behind it: where the last one ends
-    metadata: int  # what holds its dict
-    dict: int  # in there
-    inputs: int  # where descriptions of its inputs are; the word behind it: how many
-    input_bytes: int  # of one description, which begins with dtype and device
-    shape: int  # in a description: where the numbers are; the word behind it: how many
-    variable: int  # of an AccumulateGrad
+    edges: int  # the first edge; the next word: the end of the last one
+    metadata: int  # the metadata, which holds its dict
+    dict: int  # in the metadata
+    inputs: int  # the descriptions of its inputs; the next word: their count
+    input_bytes: int  # size of a description, which begins with dtype and device
+    shape: int  # in a description: the address of the sizes; the next word: their count
+    variable: int  # in an AccumulateGrad
 
 
 class _Memory:
@@ -65,7 +65,7 @@ class _Memory:
         os.close(self.file)
 
     def words(self, address: int, count: int) -> tuple[int, ...]:
-        """So many words there; none if it is no address."""
+        """This many words at an address; none if it is not valid."""
         try:
             found = os.pread(self.file, 8 * count, address)
         except (OSError, OverflowError):
@@ -75,20 +75,20 @@ class _Memory:
 
 @cache
 def layout() -> NativeLayout:
-    """Where things are in this build. It raises NotFound if that is not certain.
+    """The offsets in this build. Raises NotFound if they are not certain.
 
-    `import torch` may be under way, so nothing may be imported on the way.
+    `import torch` may still be running, so nothing may be imported here.
     """
     memory = _Memory()
     try:
-        with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+        with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
             return apart.submit(_looked_for, memory).result()
     finally:
         memory.close()
 
 
 def in_custom(node: Any) -> int:
-    """How far into the object of a custom function the address of its node is."""
+    """The offset of the node's address in the Python object of a custom function."""
     memory, where = _Memory(), layout()
 
     def is_node(address: int) -> bool:
@@ -146,7 +146,7 @@ def _looked_for(memory: _Memory) -> NativeLayout:
 
 
 def _known_graphs() -> tuple[list[Any], list[Any]]:
-    """Nodes with one and several inputs and edges, of several kinds of numbers and devices."""
+    """Nodes with one and several inputs and edges, of several dtypes and devices."""
     ends, leaves = [], []
     for count, dtype in enumerate((torch.float32, torch.float64)):
         x = torch.ones((count + 3, 7), dtype=dtype, requires_grad=True)
@@ -167,7 +167,7 @@ def _nodes(ends: Iterable[Any]) -> list[Any]:
         node = pending.pop()
         if node is not None and node not in found:
             found.append(node)
-            _ = node.metadata  # which is made when it is first asked for
+            _ = node.metadata  # created when it is first requested
             pending += [following for following, _ in node.next_functions]
     return found
 
@@ -178,7 +178,7 @@ def _address(memory: _Memory, node: Any) -> int:
 
 
 def _only(what: str, nodes: Sequence[Any], fits: Callable[[Any, int], bool]) -> int:
-    """The only word that fits in all nodes."""
+    """The only offset that fits all nodes."""
     places = [at for at in range(1, WORDS - 2) if all(fits(node, at) for node in nodes)]
     if len(places) != 1 or not nodes:
         raise NotFound(f"{what} are at {len(places)} places")
@@ -196,7 +196,7 @@ def _has_edges(memory: _Memory, node: Any, look: Sequence[int], at: int) -> bool
 
 
 def _has_shape(memory: _Memory, address: int, at: int, shape: Sequence[int]) -> bool:
-    """Whether a description of an input has this shape there, in itself."""
+    """Whether the description of an input has this shape inline at this offset."""
     words = memory.words(address + 8 * at, 2 + INLINE)
     if not words or words[0] != address + 8 * at + 16 or words[1] & 0xFFFFFFFF != len(shape):
         return False
@@ -206,7 +206,7 @@ def _has_shape(memory: _Memory, address: int, at: int, shape: Sequence[int]) -> 
 def _inputs(
     memory: _Memory, nodes: Sequence[Any], look: dict[Any, tuple[int, ...]]
 ) -> tuple[int, int]:
-    """Where descriptions of inputs are, and where in them the shape is."""
+    """The offset of descriptions of inputs, and that of the shape in them."""
     found = {
         (at, shape)
         for at in range(1, WORDS - 2)

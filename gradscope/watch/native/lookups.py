@@ -1,4 +1,4 @@
-"""What the compiled walk looks up, or asks Python: which node, of which kind, what it takes."""
+"""Lookups of the compiled traversal, or questions to Python: kind and inputs of a node."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from gradscope.watch.native.walk_memory import (
 )
 
 BILLION = 1_000_000_000
-to_python: Any = None  # torch::autograd::functionToPyObject, of where the address of a node is
+to_python: Any = None  # torch::autograd::functionToPyObject, called with a cell
 metadata_of: Any = None  # torch::autograd::Node::metadata
-own_frees: Any = None  # what nodes keep that was made by PyTorch itself
+own_frees: Any = None  # the destructor of metadata created by PyTorch itself
 
 
 def python_object(cell: int) -> int:
-    """The object that stands for the node whose address is here; 0: an error."""
+    """The Python object of the node whose address is stored here; 0: an error."""
     return to_python(cell)  # type: ignore[no-any-return]
 
 
@@ -72,7 +72,7 @@ def record_of(graph: int, node: int) -> int:
 
 
 def record_made_late(graph: int, node: int) -> int:
-    """The same, made now: nobody watched then. 0: an error."""
+    """The record of a node created before the recording: created now. 0: an error."""
     record = load(node + load(graph + AT_METADATA))
     if record == 0:
         record = metadata_of(node)
@@ -80,7 +80,7 @@ def record_made_late(graph: int, node: int) -> int:
         former, record = record, taken()
         if record == 0:
             return 0
-        metadata = load(record + DICT)  # what the program has kept there stays
+        metadata = load(record + DICT)  # the metadata of the program is kept
         store(record + DICT, load(former + DICT))
         store(former + DICT, metadata)
         store(node + load(graph + AT_METADATA), record)
@@ -96,12 +96,12 @@ def record_made_late(graph: int, node: int) -> int:
 
 
 def is_met(record: int) -> int:
-    """Whether a node has been looked at."""
+    """Whether a traversal has found the node."""
     return load(record + TOPOLOGICAL) >= 0
 
 
 def asked(ask: int, cell: int) -> int:
-    """The answer of Python to the node whose address is here."""
+    """Python's answer about the node whose address is stored here."""
     node = python_object(cell)
     if node == 0:
         return 0
@@ -111,7 +111,7 @@ def asked(ask: int, cell: int) -> int:
 
 
 def place_of_kind(graph: int, key: int) -> int:
-    """Where the kind of nodes of this C++ class is, or is to be."""
+    """The cell for the kind of this C++ class."""
     kinds = load(graph + KINDS)
     place = ((key >> 4) ^ (key >> 13)) & (MOST_KINDS - 1)
     there = load(kinds + 16 * place)
@@ -143,7 +143,7 @@ def kind_of(graph: int, cell: int) -> int:
 
 
 def is_layout(entry: int, given: int, at: int, many: int) -> int:
-    """Whether this entry is of the dtype, device and shape that are described there."""
+    """Whether this entry has the dtype, device and shape of the description."""
     if load(entry + 8) != load(given) or load(entry + 16) != many:
         return 0
     i = 0
@@ -155,7 +155,7 @@ def is_layout(entry: int, given: int, at: int, many: int) -> int:
 
 
 def place_of_layout(graph: int, given: int, at: int, many: int) -> int:
-    """Where the layout described there is, or is to be."""
+    """The cell for the layout in the description."""
     mixed, i = load(given) ^ many, 0
     while i < many:
         mixed = (mixed * 1000003) ^ load(at + 16 + 8 * i)
@@ -169,7 +169,7 @@ def place_of_layout(graph: int, given: int, at: int, many: int) -> int:
 
 
 def is_usual(at: int, many: int) -> int:
-    """Whether a shape stands where it is described, in plain numbers."""
+    """Whether a shape is stored inline, as non-negative numbers."""
     if load(at) != at + 16 or many > INLINE:
         return 0
     i = 0
@@ -218,7 +218,7 @@ def layout_of(graph: int, cell: int, nr: int, scratch: int) -> int:
 
 
 def leaf_of(graph: int, cell: int, address: int) -> int:
-    """What is known of a leaf (borrowed); 0: an error."""
+    """The data of a leaf (borrowed); 0: an error."""
     key = from_int(address)
     leaf = item(load(graph + LEAVES), key)
     drop(key)

@@ -1,8 +1,8 @@
-"""The walk over a graph as a C function: no interpreter, and no object for any node.
+"""Traverses a graph in a C function, without the interpreter or an object for each node.
 
-Where things are in a node, `layout.py` has found out. All of this runs with the interpreter's lock
-held. Python is asked what is met for the first time (kinds of nodes, layouts, leaves), and may do
-anything meanwhile; so a node's row is written only when all has been asked for, in one go.
+The offsets in a node are those found by `layout.py`. All of this runs with the interpreter lock
+held. Python is asked about kinds of nodes, layouts and leaves that occur for the first time, and
+may run any code meanwhile; so a node's row is written at once after all answers are available.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ append = External(PYTHON, "PyList_Append", 2, half=True)
 
 
 def put(place: int, value: int) -> int:
-    """Put a number into a slot."""
+    """Store a number in a cell, as a Python object."""
     former = load(place)
     store(place, from_int(value))
     drop(former)
@@ -100,7 +100,7 @@ def put(place: int, value: int) -> int:
 
 
 def write_edges(graph: int, node: int, number: int) -> int:
-    """The rows of a node's edges. How long the longest path from it is."""
+    """Write the rows of a node's edges. Returns the length of the longest path from it."""
     edge, end = load(node + load(graph + AT_EDGES)), load(node + load(graph + AT_EDGES) + 8)
     row = load(graph + EDGES) + EDGE_ROW * load(graph + EDGES_USED)
     above, index = 0, 0
@@ -126,7 +126,7 @@ def write_edges(graph: int, node: int, number: int) -> int:
 
 
 def write_inputs(graph: int, many: int, layouts: int) -> int:
-    """The layouts of a node's inputs, and numbers for all but the first. The second's number."""
+    """Write the layouts of a node's inputs. Returns the first number for the further inputs."""
     place = load(graph + INPUTS) + 8 * load(graph + INPUTS_USED)
     i = 0
     while i < many:
@@ -141,7 +141,7 @@ def write_inputs(graph: int, many: int, layouts: int) -> int:
 
 
 def write_node(graph: int, node: int, record: int, kind: int, leaf: int, layouts: int) -> int:
-    """All rows of a node. How long the longest path from it is."""
+    """Write all rows of a node. Returns the length of the longest path from it."""
     number = load(record + NUMBER)
     first, rest, many = number, 0, 1
     if leaf != 0:
@@ -174,7 +174,7 @@ def write_node(graph: int, node: int, record: int, kind: int, leaf: int, layouts
 
 
 def has_room(graph: int) -> int:
-    """Whether the rows that are needed fit."""
+    """Whether there is room for the rows."""
     if load(graph + NODES_USED) >= load(graph + NODES_ROOM):
         return 0
     if load(graph + SAVED_USED) + MOST_SLOTS > load(graph + SAVED_ROOM):
@@ -187,12 +187,12 @@ def has_room(graph: int) -> int:
 
 
 def is_due(graph: int, kind: int, record: int, layout: int) -> int:
-    """Whether it is to be read what a node keeps that is no tensor."""
+    """Whether the arguments of a node that are not tensors should be read."""
     return due(load(graph + SELDOM), kind & LOW_HALF, load(record + SITE), layout)
 
 
 def remembered(cell: int, nodes: int) -> int:
-    """Put a node into a list of Python's; 0: an error."""
+    """Append a node to a Python list; 0: an error."""
     wrapper = python_object(cell)
     if wrapper == 0:
         return 0
@@ -202,7 +202,7 @@ def remembered(cell: int, nodes: int) -> int:
 
 
 def look(graph: int, cell: int, record: int, scratch: int) -> int:
-    """Take down one node; 0: an error. First all that may ask Python, then what is written."""
+    """Record one node; 0: an error. First all questions to Python, then all rows."""
     node = load(cell)
     kind = kind_of(graph, cell)
     if kind < 0:
@@ -249,7 +249,7 @@ def look(graph: int, cell: int, record: int, scratch: int) -> int:
 
 
 def push_unknown(graph: int, node: int, place: int) -> int:
-    """Put what a node leads to, and is not known, on the stack, the first on top. What is next."""
+    """Push the unknown targets of a node, the first on top. Returns the next one."""
     first, edge = load(node + load(graph + AT_EDGES)), load(node + load(graph + AT_EDGES) + 8)
     while edge > first:
         edge -= 16
@@ -267,20 +267,20 @@ def push_unknown(graph: int, node: int, place: int) -> int:
 
 
 def walk(self: int, root: int) -> int:
-    """Look at all that the node at an address leads to and is not known, and then at itself."""
+    """Visit all unknown nodes that the node at an address leads to, and then itself."""
     return walk_from(as_int(self), as_int(root))
 
 
 def walk_behind(self: int, root: int) -> int:
-    """The same of the node that an object of Python's stands for."""
+    """Visit all unknown nodes behind a node, given its Python object."""
     return walk_from(as_int(self), load(root + IN_WRAPPER))
 
 
 def walk_from(graph: int, root: int) -> int:
-    """Look at all that a node leads to and is not known, and then at itself. Say which it is.
+    """Visit all unknown nodes that a node leads to, then itself. Returns its number.
 
-    A stack has two words for each node: its address, and whether what it leads to has been looked
-    at. Above it is room for what a single look needs.
+    A stack has two words for each node: its address, and whether its targets were visited. Above it
+    is room for the data of a single visit.
     """
     room, used = 256, 1
     stack = malloc(16 * room)
@@ -324,7 +324,7 @@ def walk_from(graph: int, root: int) -> int:
 
 
 def exchange(self: int, given: int) -> int:
-    """Exchange the arrays of rows, and how much they hold, for those that are given."""
+    """Replace the arrays of rows and their sizes by the given ones."""
     graph, other = as_int(self), as_int(given)
     settle(graph)
     i = 0

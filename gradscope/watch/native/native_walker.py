@@ -1,7 +1,7 @@
-"""The graph found natively: a C function walks over it, and rows of numbers are what it leaves.
+"""Traverses graphs with a C function, which writes rows of numbers.
 
-See native_walk.py for how, and Note [Where things are] in layout.py for why it can. No node gets
-an object of Python's but those whose saved values are looked at.
+See native_walk.py, and Note [Where things are] in layout.py. Only nodes whose saved values are read
+from Python get a Python object.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 _CUSTOM = torch._C._FunctionBase
 ROOM = 1 << 12
-"""Rows of nodes that an array has room for, at least."""
+"""Smallest number of rows of nodes in an array."""
 
 MOST_BYTES = 1 << 14  # of a node
 WORD = 8
 LARGEST = 1 << 62
-"""In place of the size from which on memory is told of: none is."""
+"""Used instead of the smallest size of memory that is reported: none is."""
 
 _STORAGE = memory.SAVED_COLUMNS.index("storage")
 _OF_MEMORY = [memory.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
@@ -66,7 +66,7 @@ class GraphRows(NamedTuple):
 
 
 class _Arrays:
-    """Room for rows, and the words that describe it."""
+    """The arrays of rows, and the words that describe them."""
 
     def __init__(self, edges: int, inputs: int) -> None:
         rooms = ROOM, max(2 * ROOM, 2 * edges), max(2 * ROOM, 2 * inputs)
@@ -87,22 +87,22 @@ class _Arrays:
 
 
 class NativeWalker(GraphWalker):
-    """Finds nodes by a C function, in the records that they keep."""
+    """Finds nodes with a C function, which uses their records."""
 
     def __init__(self, listener: Listener, maker: RecordMaker, *, saved: bool) -> None:
         functions, self._layout = _ready(maker.frees)
         self.maker = maker
         super().__init__(listener, None, saved=saved)
-        self.names: list[str] = []  # of nodes, by the number of their kind
+        self.names: list[str] = []  # names of nodes, by the number of their kind
         self.layouts: list[tuple[tuple[int, ...], Any, Any]] = []
         """Shape, dtype and device, by number."""
         self._numbers_of_names: dict[str, int] = {}
         self._numbers_of_layouts: dict[Any, int] = {}
-        self.slots: list[str] = []  # of what nodes keep, by number
+        self.slots: list[str] = []  # names of slots, by number
         self._sets_of_slots = np.zeros(memory.MOST_SETS * memory.SET_OF_SLOTS // 8, np.int64)
         self._sets = 0
-        self._saving: list[Any] = []  # nodes whose saved values are to be looked at
-        self._reading: list[Any] = []  # and those whose other arguments are
+        self._saving: list[Any] = []  # nodes whose saved values have to be read
+        self._reading: list[Any] = []  # nodes whose other arguments have to be read
         self._full: list[GraphRows] = []
         first = _Arrays(0, 0)
         self._arrays = {int(first.words[0]): first}  # by address
@@ -110,14 +110,15 @@ class NativeWalker(GraphWalker):
         self._known_layouts = np.zeros(memory.LAYOUT // 8 * memory.MOST_LAYOUTS, np.int64)
         self._asked = (self._kind, self._leaf, self._layout_of, self._put_rows_aside)
         self.look: Callable[[int, int, int], None] | None = None
-        """Is given the address of the words, and from which rows of nodes and of what they keep."""
+        """Called with the address of the words, and the first new rows of nodes and saved values.
+        """
         self._looked_at = 0, 0
         self.large: Callable[[int, int, int, int], object] = _nobody_follows
-        """Is told of large memory: where PyTorch keeps it, the walk, its address and its bytes."""
+        """Called with large storages: address of the StorageImpl, traversal, address and size."""
         self.words = self._words(self._layout)
         self.words[: memory.ROWS] = first.words
         self.forms = Forms(self.words)
-        self._view = memoryview(self.words.data)  # it is quicker to read
+        self._view = memoryview(self.words.data)  # faster to read
         self._at = self.words.ctypes.data
         self._walk_from = functions.over(native_walk.walk, self)
         self._walk_behind = functions.over(native_walk.walk_behind, self)
@@ -152,12 +153,12 @@ class NativeWalker(GraphWalker):
         return words
 
     def stop(self) -> None:
-        """Nothing is found any more."""
-        self._walk_from = self._walk_behind = _nothing  # they held this
+        """Stop: nothing is found any more."""
+        self._walk_from = self._walk_behind = _nothing  # they refer to this
 
     @property
     def left_out(self) -> dict[str, int]:
-        """What was not looked at, in words, and how often."""
+        """Descriptions of what was not recorded, with their counts."""
         many = {
             f"saved values of a node with paths of more than {DEEPEST:,} nodes": int(
                 self.words[memory.TOO_DEEP // 8]
@@ -178,7 +179,7 @@ class NativeWalker(GraphWalker):
             else GraphRows(*map(np.concatenate, zip(*parts, strict=True)))
         )
 
-    # -- walking ----------------------------------------------------------------------------------
+    # -- traversal --------------------------------------------------------------------------------
 
     def _walk(self, roots: list[Any]) -> list[tuple[int, int]]:
         words, met = self._view, []
@@ -208,10 +209,10 @@ class NativeWalker(GraphWalker):
         return NativeNodeRecord(address) if is_ours else None
 
     def made_inside(self, handed: Iterable[Any]) -> None:
-        """Nodes keep none in whose run they were made."""
+        """Does nothing: native nodes do not refer to the node in whose run they were created."""
 
     def _meet_large(self) -> None:
-        """Tell of large memory that this walk has met, as long as it is there."""
+        """Report large memory found by this traversal, while it exists."""
         words = self._view
         words[memory.LARGE_SEEN // 8] = 0
         array = self._arrays[words[memory.NODES // 8]].saved[: words[memory.SAVED_USED // 8]]
@@ -240,7 +241,7 @@ class NativeWalker(GraphWalker):
             if record is not None:
                 self._arguments.look(node, record.number)
 
-    # -- what the walk asks -----------------------------------------------------------------------
+    # -- questions of the traversal ---------------------------------------------------------------
 
     def _kind(self, node: Any) -> int:
         name = node.name()
@@ -253,7 +254,7 @@ class NativeWalker(GraphWalker):
             return kind + memory.IS_LEAF
         if self._saved and self._arguments.has(type(node)):
             kind += memory.HAS_ARGUMENTS
-        if isinstance(node, _CUSTOM):  # its C++ class is that of all of them
+        if isinstance(node, _CUSTOM):  # all custom functions share one C++ class
             kind += memory.IS_CUSTOM
         if self._saved and self._slots_of(type(node)):
             kind += memory.HAS_SAVED
@@ -262,9 +263,9 @@ class NativeWalker(GraphWalker):
         return kind
 
     def _set_of_slots(self, node: Any) -> int:
-        """Where it is said which slots nodes of this kind have, as far into the node as in this.
+        """The number of the set of slots for this kind of nodes, with offsets as in this node.
 
-        0: not all that they keep is found in the node itself.
+        0: some saved values are not stored in the node itself.
         """
         rows: list[int] = []
         slots = self._slots_of(type(node))
@@ -296,7 +297,7 @@ class NativeWalker(GraphWalker):
         return number
 
     def _put_rows_aside(self) -> None:
-        """Put the rows so far aside. The walk goes on in other arrays."""
+        """Set the rows so far aside. The traversal continues with other arrays."""
         if self._view[memory.LARGE_SEEN // 8]:
             self._meet_large()
         if self.look is not None:
@@ -312,7 +313,7 @@ class NativeWalker(GraphWalker):
 
 
 def _in_saved(found: SavedLayout) -> dict[int, int]:
-    """The words that say where things are in what nodes keep."""
+    """The offsets in saved values, as words."""
     plain = found.plain
     return {
         memory.AT_TENSOR: found.tensor, memory.AT_HOOKS: found.hooks,
@@ -334,15 +335,15 @@ def _shape(node: Any, nr: int) -> tuple[int, ...]:
 
 
 def _nobody_follows(storage: int, walk: int, data: int, size: int) -> None:
-    """What is told of large memory where nobody asks."""
+    """The default of `NativeWalker.large`: does nothing."""
 
 
 def _nothing(root: Any) -> None:
-    """What is called when nobody watches any more."""
+    """Does nothing, after the end of watching."""
 
 
 def _address(node: Any) -> int:
-    """Where the node is that an object of Python's stands for."""
+    """The address of a node, from its Python object."""
     place = _in_custom() if isinstance(node, _CUSTOM) else IN_WRAPPER
     return _word(id(node) + place)
 
@@ -353,7 +354,7 @@ def _word(address: int) -> int:
 
 @cache
 def _in_custom() -> int:
-    """How far into the object of a function of the program's the address of its node is."""
+    """The offset of the node's address in the object of a custom function."""
 
     class Known(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -368,13 +369,13 @@ def _in_custom() -> int:
         with torch.enable_grad():
             return in_custom(Known.apply(torch.ones(1, requires_grad=True)).grad_fn)
 
-    with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+    with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
         return apart.submit(look).result()
 
 
 @cache
 def _ready(frees: int) -> tuple[Callables, NativeLayout]:
-    """The walk, for graphs as they are here. It raises NotFound if they are otherwise."""
+    """The compiled traversal for this build. Raises NotFound if graphs are not as expected."""
     if ctypes.sizeof(ctypes.c_void_p) != WORD:
         raise NotFound("addresses are not of 64 bits")
     found = layout()

@@ -1,14 +1,14 @@
-"""What nodes keep of their making: records of numbers, which are used again and again.
+"""Records of the creation of nodes, which are reused.
 
 # Note [Records]
-In anomaly mode a node keeps something for what is said of it (`AnomalyMetadata`), which holds the
-dict that Python shows as `node.metadata`. While we watch, that is a record: it has this dict where
-PyTorch looks for it, untouched, and behind it our numbers. So no node costs an object of Python's,
-nor a moment of the interpreter's lock. A record whose node is gone goes back to the others; its
-memory is never given back, so that who has kept its address may look whether it is still the same.
+In anomaly mode a node has metadata (`AnomalyMetadata`), which holds the dict that Python shows as
+`node.metadata`. While we watch, this is a record: it has the dict where PyTorch expects it,
+followed by our numbers. So a node needs no Python object and no interpreter lock. The record of a
+released node is reused; its memory is never freed, so that holders of its address can check whether
+it still belongs to the same node.
 
-Any thread may take one and give it back. A lock that is asked for in vain is let be: then one more
-is made, or one less is used again.
+Any thread may take and return records. If the lock is not available, it is not waited for: then a
+new record is created, or one is not reused.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.native import ends
 from gradscope.watch.native.ends import RECORDING as ENDS_OF, ended
 
-# What PyTorch has there: its functions, a text and a parent that nobody uses, and the dict. Then
-# ours. NEXT: of one that no node has.
+# The fields of PyTorch: function table, an unused text and parent, and the dict. Then ours. NEXT:
+# the next unused record.
 TABLE, TEXT, PARENT, DICT = 0, 8, 40, 48
 NUMBER, RECORDING, CONTEXT, SITE, TIME = range(56, 96, 8)
 TOPOLOGICAL, MANY, FIRST, REST = range(96, 128, 8)
 NEXT, LAST = CONTEXT, SITE
 RECORD = 128
 CHUNK = 1 << 9
-"""So many are made at once."""
+"""Number of records that are created at once."""
 
 PATIENCE, POLITENESS = 1 << 10, 16
 LOW_HALF = 0xFFFFFFFF
 
 
 def stays(thing: Any) -> Any:
-    """It, which is there as long as the process: nodes may outlive everything else."""
+    """Keep an object until the process ends, because nodes may outlive everything else."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing
 
@@ -72,10 +72,10 @@ others_first = External(PROCESS, "sched_yield", 0, half=True)
 
 
 def answered(function: int) -> int:
-    """The number that a function of Python's says; 0: it raised.
+    """The number that a Python function returns; 0: it raised.
 
-    A RecursionError or MemoryError is counted. Others (Ctrl-C, or what another thread raised in
-    this one) go on in the program.
+    A RecursionError or MemoryError is counted. Other exceptions (Ctrl-C, or one that another thread
+    raised in this one) are raised in the program later.
     """
     gil = ensured()
     answer = call_nothing(function)
@@ -100,14 +100,14 @@ def answered(function: int) -> int:
 
 
 def raise_again(nothing: int) -> int:  # noqa: ARG001 -- what it is called with
-    """The interpreter is where the program can be told."""
+    """Called where the interpreter can raise the exception in the program."""
     restore(load(ERROR), load(ERROR + 8), load(ERROR + 16))
     store(ERROR, 0)
     return -1
 
 
 def locked() -> int:
-    """Whether nobody else takes one or gives one back until `unlocked`."""
+    """Whether the lock was acquired; it is held until `unlocked`."""
     tries = 0
     while tries < PATIENCE:
         if increase(LOCK, 1) == 0:
@@ -124,7 +124,7 @@ def unlocked() -> int:
 
 
 def given_back(first: int, last: int) -> int:
-    """These, which are linked, are nobody's."""
+    """Return these linked records to the unused ones."""
     if locked():
         store(last + NEXT, load(UNUSED))
         store(UNUSED, first)
@@ -133,7 +133,7 @@ def given_back(first: int, last: int) -> int:
 
 
 def taken() -> int:
-    """A record; 0: there is none."""
+    """An unused record; 0: there is none."""
     record = 0
     if locked():
         record = load(UNUSED)
@@ -148,7 +148,7 @@ def taken() -> int:
 
 
 def destroyed(record: int) -> int:
-    """Its node is gone."""
+    """Called when the node of a record is released."""
     if is_there() == 0:
         return record
     if load(record + RECORDING) == load(ENDS_OF):
@@ -156,7 +156,7 @@ def destroyed(record: int) -> int:
     store(record + NUMBER, 0)
     store(record + RECORDING, 0)
     metadata = load(record + DICT)
-    if load(metadata) & LOW_HALF != 1 or items(metadata) != 0:  # somebody has put something there
+    if load(metadata) & LOW_HALF != 1 or items(metadata) != 0:  # something was stored there
         gil = ensured()
         another = new_dict()
         if another == 0:
@@ -172,23 +172,23 @@ def destroyed(record: int) -> int:
 
 
 def failed() -> int:
-    """How often Python could say nothing, so far."""
+    """Number of times that Python has raised so far."""
     return int(_state[8])
 
 
 class NativeNodeRecords:
-    """Makes records, when there are no more. One in a process, which stays."""
+    """Creates records when there are no unused ones. One per process, which stays."""
 
     def __init__(self, table: int, raises: int) -> None:
         self._table = table
         self._all: list[NDArray[np.int64]] = []
-        self._more = self.more  # the state has its address
+        self._more = self.more  # the state contains its address
         _state[2], _state[6] = id(stays(self._more)), raises
         _state[9] = threading.main_thread().ident or 0
 
     @aside
     def more(self) -> int:
-        """The address of one, that says which others are there besides."""
+        """The address of a new record, which refers to the other new ones."""
         rows = stays(np.zeros((CHUNK, RECORD // 8), np.int64))
         at = rows.ctypes.data + RECORD * np.arange(CHUNK)
         dicts = [stays({}) for _ in range(CHUNK)]
@@ -200,7 +200,7 @@ class NativeNodeRecords:
         return int(at[0])
 
     def alive(self, recording: int) -> NDArray[np.int64]:
-        """Those of nodes that were made in a recording, are there, and no walk has met."""
+        """Records of existing nodes that were created in a recording and not yet traversed."""
         found = [np.zeros((0, RECORD // 8), np.int64)]
         for rows in self._all[:]:
             ours = (rows[:, RECORDING // 8] == recording) & (rows[:, NUMBER // 8] != 0)
@@ -209,7 +209,7 @@ class NativeNodeRecords:
 
 
 class NativeNodeRecord:
-    """What is known of a node whose record this was when it was asked for."""
+    """The data of a node at the time when its record was read."""
 
     __slots__ = ("_words", "number")
 
@@ -223,7 +223,7 @@ class NativeNodeRecord:
 
     @property
     def topological(self) -> int:
-        """How long the longest path from it is; -1: no walk has met it, or it is gone."""
+        """Length of the longest path from it; -1: no traversal has found it, or it was released."""
         is_same = self._words[NUMBER // 8] == self.number
         return self._words[TOPOLOGICAL // 8] if is_same else -1
 
@@ -242,7 +242,7 @@ class NativeNodeRecord:
 
 
 def _alone() -> None:
-    """In a child there is one thread, and nobody else has the lock."""
+    """Called in a forked child, which has one thread: the lock is free."""
     _state[0] = 0
 
 

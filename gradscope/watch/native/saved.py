@@ -1,8 +1,8 @@
-"""What nodes keep for their backward, read where it lies: a row for each value, no object for any.
+"""Reads saved values of nodes from memory: a row for each, without Python objects.
 
-Python looks at it instead where a value is not a plain tensor on the CPU, is not kept by itself
-(but in a list, as functions of the program's keep theirs), or is a leaf that no walk has met. It is
-read while the interpreter's lock is held, before the backward that the walk is for runs the node.
+Python reads them instead if a value is not a plain tensor on the CPU, if it is in a list (as in
+custom functions), or if it is a leaf that no traversal has found. Values are read with the
+interpreter lock held, before the backward runs the node.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ NOT_PLAIN = -2
 
 
 def source_of(record: int, nr: int) -> int:
-    """The tensor whose gradient this input of a node takes."""
+    """The tensor whose gradient this input of a node receives."""
     if nr >= load(record + MANY):
         return NO_TENSOR
     return load(record + FIRST) if nr == 0 else load(record + REST) + 2 * (nr - 1)
 
 
 def tensor_of(graph: int, row: int, tensor: int) -> int:
-    """Which tensor it is, by its history; NO_TENSOR: it has none; NOT_PLAIN: Python has to say."""
+    """The tensor, by its node; NO_TENSOR: it has none; NOT_PLAIN: Python has to read it."""
     store(row + 16, PLAIN_VALUE)
     history = load(tensor + load(graph + AT_HISTORY))
     if history == 0:
@@ -95,7 +95,7 @@ def tensor_of(graph: int, row: int, tensor: int) -> int:
 
 
 def put_tensor(graph: int, row: int, tensor: int) -> int:
-    """All that a row says of its tensor; 0: Python has to look."""
+    """Write all columns about a tensor; 0: Python has to read it."""
     if load(tensor + load(graph + AT_KEYS)) != load(graph + PLAIN):
         return 0
     which = tensor_of(graph, row, tensor)
@@ -126,7 +126,7 @@ def put_tensor(graph: int, row: int, tensor: int) -> int:
 
 
 def put_own(record: int, row: int, nr: int, layouts: int) -> int:
-    """Which tensor it is, if it is a result of the node's own; and what that looks like."""
+    """Write the identity and form of a result of the node itself."""
     store(row + 32, NO_TENSOR)
     store(row + 40, 0)
     if nr >= 0:
@@ -137,7 +137,7 @@ def put_own(record: int, row: int, nr: int, layouts: int) -> int:
 
 
 def put_saved(graph: int, node: int, record: int, slots: int, layouts: int) -> int:
-    """The rows of what a node has saved; 0: there are none, Python is to look."""
+    """Write the rows of a node's saved values; 0: none were written, Python has to read them."""
     before, i, many = load(graph + SAVED_USED), 0, load(slots)
     row = load(graph + SAVED) + SAVED_ROW * before
     while i < many:
@@ -168,7 +168,7 @@ def put_saved(graph: int, node: int, record: int, slots: int, layouts: int) -> i
 
 
 def settle(graph: int) -> int:
-    """Say of all rows so far which tensor each is of: what its history leads to is known now."""
+    """Complete the tensors of all rows so far: the nodes that created them are known now."""
     if load(graph + PENDING) == 0:
         return 0
     row, i = load(graph + SAVED), 0

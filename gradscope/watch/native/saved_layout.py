@@ -1,7 +1,6 @@
-"""Where things are in what nodes keep (`SavedVariable`) and in tensors' history, as known ones say.
+"""Finds offsets in saved values (`SavedVariable`) and in autograd metadata, from known ones.
 
-See Note [Where things are] in layout.py. What lies in plain tensors themselves, `watch/values`
-finds out.
+See Note [Where things are] in layout.py. Offsets in tensors themselves are found by `watch/values`.
 """
 
 from __future__ import annotations
@@ -21,48 +20,48 @@ from gradscope.watch.values.layout import LayoutPlaces, found as found_in_tensor
 WORDS_OF_SAVED, WORDS_OF_HISTORY, WORDS_OF_COUNTER, WORDS_OF_TENSOR = 24, 24, 6, 24
 HALF = 0xFFFFFFFF
 ADDRESS = 1 << 16
-"""No address is smaller."""
+"""Smallest valid address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """Half a word: how many bytes the word is away, and how many bits the half is in it."""
+    """A half word: the offset of its word in bytes, and the number of bits before it."""
 
     word: int
     shift: int
 
 
 Byte = Half
-"""The same of one byte."""
+"""A byte: the offset of its word, and the number of bits before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedLayout:
-    """Bytes from the beginning of what is kept, of a tensor, or of what its words point to."""
+    """Offsets in bytes in a saved value, in a tensor, or in an object their words point to."""
 
-    tensor: int  # of what is kept: its tensor
-    hooks: int  # of what is kept: what packed it; 0: nobody did
-    undefined: int  # stands for no tensor
-    history: int  # of a tensor; 0: it has none, and needs no gradient
-    node: int  # of a history; 0: it is a leaf, or needs no gradient
-    needs: Byte  # of a history: whether a leaf needs a gradient
-    output: Half  # of a history: which output of the node
-    counter: int  # of a tensor: what counts writes; 0: nothing does
-    version: Half  # of a counter
+    tensor: int  # in a saved value: its tensor
+    hooks: int  # in a saved value: the hook that packed it; 0: none
+    undefined: int  # represents an undefined tensor
+    history: int  # in a tensor; 0: it has none, and needs no gradient
+    node: int  # in autograd metadata; 0: it is a leaf, or needs no gradient
+    needs: Byte  # in autograd metadata: whether a leaf needs a gradient
+    output: Half  # in autograd metadata: the index of the node's output
+    counter: int  # in a tensor: its version counter; 0: none
+    version: Half  # in a version counter
     plain: LayoutPlaces
 
 
 def pointer(kept: Any) -> int:
-    """Where a thing is that this object of Python's stands for."""
+    """The address of the C++ object of a Python object."""
     return int(ctypes.c_int64.from_address(id(kept) + IN_WRAPPER).value)
 
 
 @cache
 def saved_layout() -> SavedLayout:
-    """Where things are in this build. It raises NotFound if that is not certain."""
+    """The offsets in this build. Raises NotFound if they are not certain."""
     memory = _Memory()
     try:
-        with ThreadPoolExecutor(1) as apart:  # numbers of nodes count up in each thread by itself
+        with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
             return apart.submit(_looked_for, memory).result()
     finally:
         memory.close()
@@ -90,7 +89,7 @@ def _found(memory: _Memory) -> SavedLayout:
     if len(hooks) != 1:
         raise NotFound(f"what packs kept values is at {len(hooks)} places")
     undefined = {memory.words(pointer(each), WORDS_OF_SAVED)[tensor] for each in without}
-    del nodes  # what they keep is theirs
+    del nodes  # which hold the saved values
     if len(undefined) != 1:
         raise NotFound(f"no tensor looks in {len(undefined)} ways")
     history, node, needs, output = _history(memory)
@@ -102,7 +101,7 @@ def _found(memory: _Memory) -> SavedLayout:
 
 
 def _known_kept() -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Known nodes, and what they keep: tensors, what hooks have packed, and nothing."""
+    """Known nodes, and their saved values: tensors, values packed by hooks, and none."""
     x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
     constant, made = torch.ones(2, 3), x.exp()
     product, other, third = (x * made).grad_fn, (y * constant).grad_fn, (constant * y).grad_fn
@@ -127,7 +126,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _history(memory: _Memory) -> tuple[int, int, Byte, Half]:
-    """Where a tensor has its history, and where in it node, need and number of output are."""
+    """Offsets of autograd metadata in a tensor, and of node, flag and output index in it."""
     x = torch.ones(4, 3, requires_grad=True)
     made = [x.exp(), *torch.var_mean(x, 1), *x.chunk(4), x.t(), *x.unbind(1), x @ x.t()]
     tensors = [x, *made]
@@ -160,9 +159,9 @@ def _history(memory: _Memory) -> tuple[int, int, Byte, Half]:
 
 
 def _byte(memory: _Memory, history: int) -> Byte:
-    """Where leaves say that they need a gradient, and others with a history that they do not."""
+    """The byte of autograd metadata that is 1 if a leaf requires grad, and otherwise 0."""
     needing = [torch.ones(n, requires_grad=True) for n in (1, 2, 3)]
-    _ = needing[0] * 2  # it has something that gathers its gradient
+    _ = needing[0] * 2  # it has a node that accumulates its gradient
     others = [torch.ones(6)[n:] for n in (1, 2)] + [torch.ones(6).view(2, 3)]
 
     def behind(tensor: Any) -> tuple[int, ...]:
@@ -170,7 +169,7 @@ def _byte(memory: _Memory, history: int) -> Byte:
 
     there, wanted = [behind(each) for each in (*needing, *others)], [1] * 3 + [0] * len(others)
     turned = torch.ones(3)
-    for needed in (1, 0, 1, 0):  # what lies between by chance stays as it is
+    for needed in (1, 0, 1, 0):  # padding bytes keep their values
         turned.requires_grad_(bool(needed))
         there.append(behind(turned))
         wanted.append(needed)
@@ -188,7 +187,7 @@ def _byte(memory: _Memory, history: int) -> Byte:
 
 
 def _counter(memory: _Memory) -> tuple[int, Half]:
-    """Where a tensor has what counts writes to it, and where in that the count is."""
+    """The offset of the version counter in a tensor, and of the version in it."""
     tensors, many = [], [5, 9, 14, 3]
     for times in many:
         tensor = torch.ones(3)
@@ -207,7 +206,7 @@ def _counter(memory: _Memory) -> tuple[int, Half]:
 
 
 def _halves(there: Sequence[tuple[int, ...]], wanted: Sequence[int]) -> list[Half]:
-    """Where half a word is what is wanted in all."""
+    """Half words that have the requested value in all objects."""
     return [
         Half(8 * at, shift)
         for at in range(len(there[0]))
@@ -226,7 +225,7 @@ def _half(what: str, there: Sequence[tuple[int, ...]], wanted: Sequence[int]) ->
 def _only(
     what: str, look: Sequence[tuple[int, ...]], fits: Callable[[tuple[int, ...], int, int], bool]
 ) -> int:
-    """The only word that fits in all."""
+    """The only offset that fits all objects."""
     places = [
         at for at in range(len(look[0])) if all(fits(words, at, n) for n, words in enumerate(look))
     ]

@@ -1,4 +1,4 @@
-"""What the compiled walk works on: its words, its rows, and where objects keep what."""
+"""The memory of the compiled traversal: its words, its rows, and the offsets in objects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from gradscope.machine_code.callables import offset
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.python_walk import WalkLeaf
 
-# The places of a graph's words. First arrays of rows, each with how many rows it has and has room
-# for; then what is asked, and what is looked up; then where things are in a node.
+# Offsets of the words of a graph: first the arrays of rows, each with its number of rows and its
+# size; then the functions to ask, and the lookup tables; then the offsets in a node.
 NODES, NODES_USED, NODES_ROOM = range(0, 24, 8)
 EDGES, EDGES_USED, EDGES_ROOM = range(24, 48, 8)
 INPUTS, INPUTS_USED, INPUTS_ROOM = range(48, 72, 8)
@@ -21,7 +21,7 @@ NEED_EDGES, NEED_INPUTS, NOTHING = range(224, 248, 8)
 AT_SEQUENCE, AT_EDGES, AT_METADATA, AT_INPUTS = range(248, 280, 8)
 INPUT_BYTES, AT_SHAPE, AT_VARIABLE = range(280, 304, 8)
 SLOTS, WALK = range(304, 320, 8)
-# Where things are in what nodes keep; PART_OF_…: how many bits a number is in its word.
+# Offsets in saved values; PART_OF_…: position of a number in its word, in bits.
 AT_TENSOR, AT_HOOKS, UNDEFINED, AT_HISTORY, AT_NODE = range(320, 360, 8)
 AT_NEEDS, PART_OF_NEEDS, AT_OUTPUT, PART_OF_OUTPUT = range(360, 392, 8)
 AT_COUNTER, AT_VERSION, PART_OF_VERSION = range(392, 416, 8)
@@ -42,38 +42,35 @@ SAVED_COLUMNS = (
     "node", "slot", "what", "tensor", "own", "layout", "t", "walk", "data", "bytes", "offset",
     "version", "form", "nr", "operand", "counter", "storage",
 )  # fmt: skip
-"""`operand`: the address of a tensor that no node made, no leaf, and no result of the node's own.
-`storage`: the address of what PyTorch knows of its memory.
-"""
+"""`operand`: address of a tensor that no node created and that is neither a leaf nor a result of
+the node itself. `storage`: address of its StorageImpl."""
 
 PLAIN_VALUE, PACKED, A_LEAF, LATER = range(4)
-"""What a row is of. LATER: of an output (`nr`) of a node (in place of its tensor: its record) that
-the walk has not looked at yet; a walk leaves none behind.
-"""
+"""Kinds of rows. LATER: an output (`nr`) of a node that the traversal has not visited yet (instead
+of the tensor: the record of the node); replaced before the traversal ends."""
 
 NODE_ROW, EDGE_ROW = 8 * len(NODE_COLUMNS), 8 * len(EDGE_COLUMNS)
 SAVED_ROW, FORM_ROW = 8 * len(SAVED_COLUMNS), 8 * (2 + 2 * INLINE)  # dtype, dims, sizes, strides
-NO_TENSOR, OF_UNMET = -1, -3  # no node made it; one did that no walk has met
+NO_TENSOR, OF_UNMET = -1, -3  # no node created it; a node that no traversal has found
 
 IS_LEAF, HAS_SAVED, IS_CUSTOM, HAS_ARGUMENTS, KIND = 1, 2, 4, 8, 16
-"""What a kind says of a node; and KIND times the number of its name. Above it, in the upper half:
-where its slots are, among SLOTS; 0: what it has saved is looked at from Python."""
+"""Flags of a kind; KIND: factor of the number of its name. The upper half: the index of its slots
+among SLOTS; 0: its saved values are read from Python."""
 
 MOST_SLOTS, SLOT = 15, 3 * 8
 SET_OF_SLOTS = 8 + MOST_SLOTS * SLOT
-"""How many slots; for each, how far into the node it is, its number, and of which of the node's
-results it is, if it is one (or -1)."""
+"""The number of slots; for each its offset in the node, its number, and the index of the node's
+result that it holds (or -1)."""
 
 MOST_SETS = 512
 UPPER_HALF = 32  # bits
 
-MOST_KINDS, MOST_LAYOUTS = 1 << 10, 1 << 11  # half as many are kept
-FEW_FORMS, MOST_FORMS = 1 << 10, 1 << 17  # so many have room at first, and at most
-LAYOUT = 64  # bytes: its number plus one, dtype and device, how many numbers, and the numbers
+MOST_KINDS, MOST_LAYOUTS = 1 << 10, 1 << 11  # at most half are used
+FEW_FORMS, MOST_FORMS = 1 << 10, 1 << 17  # initial and largest number of entries
+LAYOUT = 64  # bytes: its number plus one, dtype and device, number of sizes, and the sizes
 SCRATCH = 3 * 8
 
 LEAF_NODE, LEAF_TENSOR = offset(WalkLeaf, "node"), offset(WalkLeaf, "tensor")
 ABOVE = 1 << 40
-"""What a walk says of a node: its number, and so many times how long the longest path from it is.
-"""
+"""A traversal returns the number of a node, plus this times the length of its longest path."""
 LOW_HALF = 0xFFFFFFFF

@@ -1,1 +1,1 @@
-"""What tensors hold, measured in machine code while PyTorch works with them."""
+"""Measures the values of tensors in machine code, while PyTorch works with them."""

@@ -1,6 +1,6 @@
-"""The numbers of a tensor as an array, for callers that may take their time.
+"""The values of a tensor as an array, for callers that may take some time.
 
-They are read where they lie: no operation is called, so nothing is recorded.
+They are read from memory: no operation is called, so nothing is recorded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ DTYPES: dict[Any, Any] = {
     torch.float16: np.float16, torch.float32: np.float32, torch.float64: np.float64,
     torch.complex64: np.complex64, torch.complex128: np.complex128, torch.bfloat16: np.uint16,
 }  # fmt: skip
-"""The kinds of numbers that can be NaN or Inf, and what NumPy calls memory of that layout."""
+"""Dtypes that can hold NaN or Inf, and the NumPy dtypes of their memory."""
 
 
 def numbers(tensor: Any) -> Any:
-    """The elements of a floating tensor on the CPU; None: it is another, or cannot be read."""
+    """The values of a floating-point tensor on the CPU; None: it is another, or not readable."""
     with unseen():
         dtype = DTYPES.get(tensor.dtype)
         there = None if dtype is None else memory(tensor)

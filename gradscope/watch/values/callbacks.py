@@ -1,20 +1,20 @@
-"""Callbacks that look at what nodes are given, and at what calls return.
+"""Callbacks that measure inputs of nodes and results of calls.
 
-# Note [What is looked at]
-A node's run begins with the gradients it takes (`needs_inputs`); what it returns is not told. It
-goes to the next node, which takes it; or is added to what is kept there: `add` and `add_`, called
-by the engine between runs, are given both, and return the sum. Inside the run of a leaf's node they
-return what `.grad` is then. Of other calls it is their results (`needs_outputs`) that are looked
-at, if they may have made a node. A call that raised has none.
-Results of whole numbers (indices, masks, workspaces of kernels) are left alone: no node makes them.
+# Note [What is measured]
+At the begin of a node's run, callbacks receive its gradients (`needs_inputs`); its outputs are not
+available. These go to the next node, which receives them, or are added to a gradient that waits
+there: `add` and `add_`, which the engine calls between runs, receive both and return the sum. In
+the run of a leaf's node they return the new `.grad`. Of other calls, the results (`needs_outputs`)
+are measured, if they may have created a node. A call that raised has none. Integer results
+(indices, masks, workspaces of kernels) are skipped: no node creates them.
 
-# Note [Looked at once]
-What a call inside another has just returned, or is passed on from node to node, holds what it held;
-so does a view of it that shows all of it, as many calls and nodes make: no call has come between
-that was given something else first, or returned anything else. Such a tensor is KNOWN, and its row
-says what the former said. A call that returns what it was given may have written to it.
+# Note [Known tensors]
+A result that a nested call has just returned, or a gradient that passes from node to node, has the
+same values as before; so does a view of all its elements, as many calls and nodes create. This
+holds if no call came between with another first argument or another result. Such a tensor is KNOWN,
+and its row is a copy of the previous one. A call that returns its argument may have written to it.
 
-Nothing of Python's is called here, and no lock is taken.
+Nothing here calls Python or takes a lock.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ STATE = Address(_state.ctypes.data, "state_of_values")
 INPUTS, RESULTS, NUMBER, LIST, IN_LIST = (STATE + 8 * n for n in range(5))
 DEPTH, IN_LEAF, KNOWN, WINDOW, ROW_OF, FRESH = (
     STATE + 64 + 8 * n * calls.THREADS for n in range(6)
-)  # of each thread; FRESH: no call has begun since
+)  # of each thread; FRESH: no call began since
 LAST_THREAD, LOW_HALF, LEAF = calls.LAST_THREAD, 0xFFFFFFFF, -1
 RUN_ROWS, RUN_ROW, RUN_COUNT, RUNS = runs.ROWS, runs.ROW, runs.STATE, runs.CAPACITY
 RUN_OFFSET, RUN_NUMBER = runs.OFFSET, 8 * runs.RUN
@@ -62,7 +62,7 @@ VARIANT, NO_SCHEMA = calls.VARIANT, calls.NO_SCHEMA
 BILLION = 1_000_000_000
 LIFT_FRESH, LONG = int.from_bytes(b"lift_fre", "little"), len("aten::lift_fresh")
 thread: Any = None  # at::RecordFunction::currentThreadId
-put: Any = None  # of ring.py, as the three below
+put: Any = None  # of ring.py, like the next three
 put_same: Any = None
 is_good: Any = None
 is_bad: Any = None
@@ -71,7 +71,7 @@ is_whole: Any = None
 
 
 def put_value(place: int, index: int, key: int, t: int, value: int) -> int:
-    """A row of one of PyTorch's values, if it is a tensor. Its stamp, or 0."""
+    """Write a row for a PyTorch value, if it is a tensor. Returns its stamp, or 0."""
     tensor = load(value)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
         return 0
@@ -81,13 +81,13 @@ def put_value(place: int, index: int, key: int, t: int, value: int) -> int:
 
 
 def window_now(tensor: int) -> int:
-    """What a tensor shows, until the next hook of the program's, which may write anywhere."""
+    """A hash of a tensor's memory range, until the next hook of the program, which may write."""
     window = window_of(tensor)
     return 0 if window == 0 else window ^ (load(HOOKS) * 2654435761)
 
 
 def learn(here: int, tensor: int, stamp: int, window: int) -> int:
-    """From now on this tensor is known, by the row with this stamp."""
+    """Make this tensor KNOWN, with the row of this stamp."""
     store(KNOWN + here, tensor if stamp > 0 and window != 0 else 0)
     store(WINDOW + here, window)
     store(ROW_OF + here, stamp)
@@ -96,7 +96,7 @@ def learn(here: int, tensor: int, stamp: int, window: int) -> int:
 
 
 def put_taken(value: int, number: int, t: int, here: int) -> int:
-    """A row of the only gradient that a node takes."""
+    """Write a row for the only gradient that a node receives."""
     tensor = load(value)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
         return 0
@@ -107,7 +107,7 @@ def put_taken(value: int, number: int, t: int, here: int) -> int:
 
 
 def run_begins(result: int, function: int) -> int:
-    """A node's function begins."""
+    """Called when the function of a node begins."""
     store(result, 0)
     here = 8 * (thread() & LAST_THREAD)
     increase(DEPTH + here, 1)
@@ -131,7 +131,7 @@ def run_begins(result: int, function: int) -> int:
 
 
 def looking_run_ends(function: int, row: int) -> int:
-    """It ended, whether by itself or by an exception."""
+    """Called when it ended, normally or with an exception."""
     here = 8 * (thread() & LAST_THREAD)
     if load(DEPTH + here) > 0:
         increase(DEPTH + here, -1)
@@ -140,7 +140,7 @@ def looking_run_ends(function: int, row: int) -> int:
 
 
 def is_sum(function: int, here: int) -> int:
-    """Whether a call adds gradients for the engine: between runs of nodes, or in that of a leaf."""
+    """Whether the engine adds gradients with this call: between runs, or in the run of a leaf."""
     if load(function + load(OFFSET)) >= 0 or load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         return 0
     word = load(function + load(SCHEMA))
@@ -150,9 +150,9 @@ def is_sum(function: int, here: int) -> int:
 
 
 def is_wanted(function: int, here: int, deep: int) -> int:
-    """Whether a call is of interest that can make no node: `deep` calls are under way with it.
+    """Whether to record a call that can create no node, with `deep` calls running.
 
-    That by which numbers of lists, arrays, files become a tensor; and what a hook calls.
+    This is the call that creates tensors from lists, arrays and files, and calls in hooks.
     """
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         return 0
@@ -163,12 +163,12 @@ def is_wanted(function: int, here: int, deep: int) -> int:
 
 
 def end_of(row: int) -> int:
-    """When the call with this row ended."""
+    """The end of the call with this row."""
     return load(row + 24) * BILLION + load(row + 32)
 
 
 def looking_begins(result: int, function: int) -> int:
-    """A call begins."""
+    """Called when a call begins."""
     row, here = call_begins(function), 8 * (thread() & LAST_THREAD)
     if row == 0 and is_wanted(function, here, 1):
         row = put_down(function, load(function + load(SCHEMA)))
@@ -182,13 +182,13 @@ def looking_begins(result: int, function: int) -> int:
         if row != 0 and load(IN_LEAF + here) == 0 and is_sum(function, here):
             put_value(OPERAND, 0, load(row + 8), load(row + 16), given)
             put_value(OPERAND, 1, load(row + 8), load(row + 16), given + VALUE)
-    elif load(function + load(VARIANT)) & 255 != NO_SCHEMA:  # else the engine attends to a node
+    elif load(function + load(VARIANT)) & 255 != NO_SCHEMA:  # otherwise the engine processes a node
         store(KNOWN + here, 0)
     return result
 
 
 def looking_ends(function: int, row: int) -> int:
-    """It ended, whether by itself or by an exception."""
+    """Called when it ended, normally or with an exception."""
     call_ends(function, row)
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         return row
@@ -217,9 +217,9 @@ def looking_ends(function: int, row: int) -> int:
 
 
 def put_first(value: int, row: int, here: int) -> int:
-    """What the first result of a call holds, if it has a row itself: its stamp if that is new.
+    """Write a row for the first result of a call with a row. Returns the stamp if it is new.
 
-    See Note [Looked at once].
+    See Note [Known tensors].
     """
     tensor, known, former = load(value), load(KNOWN + here), load(ROW_OF + here)
     if load(value + 8) & LOW_HALF != A_TENSOR or tensor == 0:
@@ -241,7 +241,7 @@ def put_first(value: int, row: int, here: int) -> int:
 
 
 class CallbackAddresses(NamedTuple):
-    """Addresses of callbacks: those around runs of nodes, and those around calls."""
+    """Addresses of callbacks around runs of nodes, and of those around calls."""
 
     runs: tuple[int, int]
     calls: tuple[int, int]
@@ -249,7 +249,7 @@ class CallbackAddresses(NamedTuple):
 
 @cache
 def around() -> CallbackAddresses:
-    """The callbacks, for this build of PyTorch. They raise NotObservable if it is not as known."""
+    """The callbacks for this build. Raises NotObservable if it is not as expected."""
     global thread, put, put_same, is_good, is_bad, window_of, is_whole  # noqa: PLW0603 -- compiled code names them
     library, _ = calls._ready()
     thread, made = library.thread, ring.functions()
@@ -271,15 +271,15 @@ def around() -> CallbackAddresses:
     return found
 
 
-_kept: list[Compiled] = []  # callbacks may be called as long as the process lives
+_kept: list[Compiled] = []  # callbacks may be called until the process ends
 
 
 MANY = [3, 1, 2, 1, 5, 1]
-"""How many gradients known nodes take, in the order of their runs."""
+"""Number of inputs of the known nodes, in the order of their runs."""
 
 
 def _program() -> None:
-    """These nodes run: see Note [No backward of ours] in watch/observer.py."""
+    """Run known nodes: see Note [No backward of ours] in watch/observer.py."""
     for many in MANY[::2]:
         with torch.enable_grad():
             node = torch.ones(many, 2, requires_grad=True).unbind(0)[0].grad_fn
@@ -289,7 +289,7 @@ def _program() -> None:
 
 
 def _inputs_at() -> int:
-    """How far into a RecordFunction it is said where a node's inputs are, and then how many."""
+    """The offset in a RecordFunction of the address of a node's inputs, followed by their count."""
     looks = looks_at(BACKWARD_FUNCTION, _program, given=True)
     places = [
         at
@@ -309,7 +309,7 @@ def _inputs_at() -> int:
 
 
 def _check(found: CallbackAddresses) -> None:
-    """Whether what a known program's nodes take and its calls return is read as it is."""
+    """Check that inputs of nodes and results of calls in a known program are read correctly."""
     library, _ = calls._ready()
     own = ring.Ring()
     handles = [

@@ -1,12 +1,11 @@
-"""Where a tensor says what it is and where its elements are.
+"""Finds the offsets of a tensor's metadata and of the address of its elements.
 
 # Note [Without a call]
-A call of PyTorch's would be told of like any other, may be refused where this is asked (in the
-middle of one), and an object made for a tensor would stand in the way of who wants to make another
-kind of object for it. So a tensor is read where it lies (`at::TensorImpl`). Where its fields are is
-no contract: they are looked for at the start in tensors that are known, and what is not found in
-one place only is not used. Only tensors that say of themselves exactly what plain ones on the CPU
-say (their key set) are read.
+A call of PyTorch would be recorded like any other, and may be refused inside another call; and a
+Python object created for a tensor would prevent others from creating another kind of object for it.
+So a tensor is read from memory (`at::TensorImpl`). The offsets of its fields are not part of an
+API: they are determined at the start with known tensors, and a field that is not found at exactly
+one offset is not used. Only tensors with exactly the dispatch keys of plain CPU tensors are read.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from gradscope.machine_code.statistics import KINDS
 from gradscope.watch.unseen import UnknownBuildError
 
 WORDS = 24
-"""So many words of a TensorImpl are looked at, and so few of a storage."""
+"""Number of words of a TensorImpl, and of a storage, that are searched."""
 WORDS_OF_STORAGE = 10
 
 INLINE = 5
-"""So many sizes, and after them as many strides, lie in the tensor itself."""
+"""Number of sizes, and of strides after them, that are stored inline."""
 
 SHAPE, OFFSET, TRIES = (5, 7, 11), 29, 3
 
 
 class NotReadable(UnknownBuildError):  # noqa: N818 -- why numbers are not seen
-    """This build of PyTorch lays out its tensors in another way."""
+    """This build of PyTorch has another layout of tensors."""
 
 
 class LayoutPlaces(NamedTuple):
-    """Where what lies, in words; and what it means."""
+    """Offsets in words, and the meanings of values."""
 
     storage: int
     data: int  # in the storage
-    bytes: int  # in the storage: how many it has
+    bytes: int  # in the storage: its size
     offset: int
-    sizes: int  # how many dims; then sizes, then strides
+    sizes: int  # number of dims; then sizes, then strides
     keys: int
-    plain: int  # what the keys of plain tensors are
+    plain: int  # the dispatch keys of plain tensors
     dtype: int  # in quarters of words
-    kinds: dict[int, int]  # what stands there: which of KINDS the elements are
+    kinds: dict[int, int]  # values of this field, with the index in KINDS
 
 
 def _words(address: int, many: int) -> NDArray[np.int64]:
@@ -59,9 +58,9 @@ def _words(address: int, many: int) -> NDArray[np.int64]:
 
 @cache
 def found() -> LayoutPlaces:
-    """Where everything lies, as known tensors have it.
+    """All offsets, determined with known tensors.
 
-    Chance may put elsewhere, too, what is looked for: then other tensors are looked at.
+    A value may also occur elsewhere by chance: then other tensors are tried.
     """
     for _ in range(TRIES - 1):
         with suppress(NotReadable):
@@ -102,7 +101,7 @@ def _found() -> LayoutPlaces:
 
 
 def no_tensor() -> int:
-    """The address of what stands for a tensor where there is none; 0: it is not where it was."""
+    """The address that represents an undefined tensor; 0: not found."""
     folder = Path(torch.__file__).parent / "lib"
     for path in folder.glob("libc10.*"):
         with suppress(OSError, ValueError):
@@ -115,7 +114,7 @@ _UNDEFINED = "_ZN3c1019UndefinedTensorImpl10_singletonE"
 
 
 def _in_storage(plain: list[Any], said: Any) -> int:
-    """The first word of a storage that is what it says; another may be so, too."""
+    """The first word of a storage with its value; another may be equal."""
     memories = [each.untyped_storage() for each in plain]
     words = [_words(memory._cdata, WORDS_OF_STORAGE).tolist() for memory in memories]
     wanted = [said(memory) for memory in memories]
@@ -134,7 +133,7 @@ def _known(dtype: Any) -> Any:
 
 
 def _tells(at: int) -> bool:
-    """Whether this word is the same for all plain tensors, and another for all that are not."""
+    """Whether this word is equal in all plain tensors, and different in all others."""
     one = torch.ones(2, dtype=torch.complex64)
     plain = [_known(getattr(torch, kind)) for kind in KINDS] + [torch.ones(3, requires_grad=True)]
     others = [one.conj(), torch.imag(one.conj()), torch.empty(2, device="meta")]

@@ -1,7 +1,7 @@
-"""Where a list of tensors has them: what calls like `split` return is one value, a list.
+"""Finds the tensors in a list: calls like `split` return a single value, a list.
 
-A list (`c10::List`) holds its values one after the other, from one address to another. Where the
-two stand is no contract: they are looked for in what a known call returns.
+A list (`c10::List`) stores its values between two addresses. The offsets of these are not part of
+an API: they are determined with a known call.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import torch
 from gradscope.machine_code.language import Address, Compiled, load, store
 from gradscope.watch.observer import NotObservable, ready
 
-A_TENSOR, VALUE = 1, 16  # c10::IValue: which kind it is, and its size
+A_TENSOR, VALUE = 1, 16  # c10::IValue: its type tag, and its size
 FUNCTION = 0  # at::RecordScope
-WORDS, MANY = 8, 5  # so many words of a list are looked at; so many tensors the known one has
+WORDS, MANY = 8, 5  # number of words of a list that are read; number of tensors in the known list
 
 _state = np.zeros(4 + WORDS, np.int64)
 RESULTS, WANTED, KIND, COPY = (Address(_state.ctypes.data, "known_list") + 8 * n for n in range(4))
@@ -27,20 +27,20 @@ thread: Any = None  # at::RecordFunction::currentThreadId
 
 
 class Lists(NamedTuple):
-    """What kind of value a list of tensors is, and how far into it its two addresses stand."""
+    """The type tag of a list of tensors, and the offset of its two addresses."""
 
     kind: int
     begin: int
 
 
 def list_begins(result: int, function: int) -> int:  # noqa: ARG001 -- what it is called with
-    """A call begins."""
+    """Called when a call begins."""
     store(result, 0)
     return result
 
 
 def list_ends(function: int, given: int) -> int:
-    """It ended: if it is the known one, and returns something that is no tensor, copy that."""
+    """Called when it ended: copy the result of the known call, if it is not a tensor."""
     results = function + load(RESULTS)
     value = load(results)
     if thread() != load(WANTED) or value == load(results + 8) or load(KIND) != 0:
@@ -56,7 +56,7 @@ def list_ends(function: int, given: int) -> int:
 
 @cache
 def lists(results: int) -> Lists:
-    """How lists are laid out. `results`: how far into a RecordFunction it says what it returns."""
+    """The layout of lists. `results`: the offset of results in a RecordFunction."""
     global thread  # noqa: PLW0603 -- compiled code names it
     library = ready()
     thread = library.thread
@@ -87,4 +87,4 @@ def lists(results: int) -> Lists:
     return Lists(int(_state[2]), 8 * places[0])
 
 
-_kept: list[Compiled] = []  # callbacks may be called as long as the process lives
+_kept: list[Compiled] = []  # callbacks may be called until the process ends

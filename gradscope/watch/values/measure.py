@@ -1,7 +1,7 @@
-"""What is in a tensor, from its address: compiled, and called with no lock held and nothing made.
+"""Measures the values of a tensor at an address: compiled code that needs no lock or Python object.
 
-Dense memory is looked at in the order in which it lies; what an expanded tensor repeats is looked
-at once, and counted as often as it is there.
+Dense memory is read in memory order; repeated elements of an expanded tensor are read once, and
+counted as often as they occur.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from gradscope.watch.values.layout import INLINE, found, no_tensor
 from gradscope.watch.values.ring_rows import BAD, COUNT, HIGH, IN_UNITS, LOW, MEASURED, NAN
 
 MOST_BAD = 8
-"""So many bad elements are named."""
+"""Number of bad elements that are stored."""
 
 MOST_SEARCHED = 1 << 24
-"""So many elements are searched for them."""
+"""Number of elements that are searched for them."""
 
 SLOTS, SLOT = 1 << 12, 8 * (1 + MOST_BAD)
-"""A slot: the stamp of its row, and the places of bad elements, or -1."""
+"""A slot: the stamp of its row, and the indices of bad elements, or -1."""
 
-# Of what `_places` holds:
+# Offsets in `_places`:
 STORAGE, IN_STORAGE, BYTES, OFFSET, DIMS, KEYS, PLAIN, DTYPE, SHIFT, SLOTS_USED, NO_TENSOR = range(
     0, 88, 8
 )
@@ -39,7 +39,7 @@ PLACES, BAD_SLOTS = (
 PLUS_INFINITY, MINUS_INFINITY = 0x7FF0000000000000, -0x10000000000000
 SLOT_MASK, CHUNK_OF, LANES_OF, INLINED = SLOTS - 1, CHUNK, LANES, INLINE
 SCRATCH = 8 * MEASURED
-FRACTIONS = KINDS.index("int64")  # kinds of whole numbers come behind the others
+FRACTIONS = KINDS.index("int64")  # integer dtypes come after the others
 
 malloc = External(PROCESS, "malloc", 1)
 free = External(PROCESS, "free", 1, nothing=True)
@@ -49,7 +49,7 @@ repeat: Any = None
 
 
 def run_of(kind: int, data: int, count: int, stride: int, out: int) -> int:
-    """Add elements that lie one after the other, or so many bytes apart."""
+    """Add elements that are contiguous, or this many bytes apart."""
     size = load(PLACES + ITEM + 8 * kind)
     if stride != size:
         each(kind, data, count, stride, load(out + 64), out)
@@ -72,7 +72,7 @@ def run_of(kind: int, data: int, count: int, stride: int, out: int) -> int:
 
 
 def rows_of(kind: int, data: int, sizes: int, strides: int, dims: int, count: int, out: int) -> int:
-    """Add the elements of what is not dense: along one dim, for each place in the others."""
+    """Add elements that are not dense: along one dim, for each index of the others."""
     size, inner, i = load(PLACES + ITEM + 8 * kind), -1, dims - 1
     while i >= 0:
         stride = load(strides + 8 * i)
@@ -96,7 +96,7 @@ def rows_of(kind: int, data: int, sizes: int, strides: int, dims: int, count: in
 
 
 def is_dense(sizes: int, strides: int, dims: int, count: int) -> int:
-    """Whether memory holds so many elements in some order, each of them once and nothing else."""
+    """Whether the elements fill a memory range, in any order, each once."""
     reached, grows = 1, 1
     while grows:
         i, grows = 0, 0
@@ -109,7 +109,7 @@ def is_dense(sizes: int, strides: int, dims: int, count: int) -> int:
 
 
 def search(kind: int, data: int, sizes: int, strides: int, dims: int, row: int) -> int:
-    """Put down the first elements that are not finite, by their places in the tensor."""
+    """Store the indices in the tensor of the first elements that are not finite."""
     count = load(row + 8 * COUNT)
     slot = BAD_SLOTS + SLOT * (increase(PLACES + SLOTS_USED, 1) & SLOT_MASK)
     i = 1
@@ -139,7 +139,7 @@ def search(kind: int, data: int, sizes: int, strides: int, dims: int, row: int) 
 
 
 def nothing_in(row: int) -> int:
-    """Begin with no elements."""
+    """Initialize the row with no elements."""
     i = 0
     while i < MEASURED:
         store(row + 8 * i, 0)
@@ -150,7 +150,7 @@ def nothing_in(row: int) -> int:
 
 
 def window_of(tensor: int) -> int:
-    """What is the same for all tensors that hold the same elements once each; 0: not known."""
+    """A hash that is equal for tensors of the same elements in the same memory; 0: not known."""
     number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
     kind = load(PLACES + KIND + 8 * number) - 1
     if load(tensor + load(PLACES + KEYS)) != load(PLACES + PLAIN) or kind < 0:
@@ -175,13 +175,13 @@ def window_of(tensor: int) -> int:
 
 
 def is_whole(tensor: int) -> int:
-    """Whether its elements are whole numbers, or truths: no gradient belongs to such a tensor."""
+    """Whether its dtype is an integer or bool: such a tensor has no gradient."""
     number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
     return load(PLACES + KIND + 8 * number) > FRACTIONS
 
 
 def measure(tensor: int, row: int) -> int:
-    """Put down what is in the tensor: 1; it cannot be read: 0; there is none: -1."""
+    """Measure the tensor. Returns 1; 0: it cannot be read; -1: it is undefined."""
     keys = load(tensor + load(PLACES + KEYS))
     if keys == 0 or tensor == load(PLACES + NO_TENSOR):
         return -1
@@ -216,7 +216,7 @@ def measure(tensor: int, row: int) -> int:
     data += first * size
     out = row + 8 * NAN
     add_all(kind, data, sizes, strides, dims, once, out)
-    if load(out + 56) & PLUS_INFINITY == PLUS_INFINITY:  # a square was too large
+    if load(out + 56) & PLUS_INFINITY == PLUS_INFINITY:  # the square of a value overflowed
         nothing_in(row)
         store(row + 8 * COUNT, count)
         store(row + 8 * IN_UNITS, 1)
@@ -229,14 +229,14 @@ def measure(tensor: int, row: int) -> int:
 
 
 def add_all(kind: int, data: int, sizes: int, strides: int, dims: int, once: int, out: int) -> int:
-    """Add all elements, each of them once."""
+    """Add all elements, each once."""
     if is_dense(sizes, strides, dims, once):
         return run_of(kind, data, once, load(PLACES + ITEM + 8 * kind), out)
     return rows_of(kind, data, sizes, strides, dims, once, out)
 
 
 def ready() -> None:
-    """Learn where tensors keep what, and compile what looks at elements."""
+    """Determine the offsets in tensors, and compile the code."""
     global each, many, repeat
     if each is None:
         where, code = found(), elements()
@@ -254,11 +254,11 @@ def ready() -> None:
 
 
 def slots_used() -> int:
-    """How many slots have been taken so far."""
+    """Number of slots taken so far."""
     return _used[SLOTS_USED // 8]
 
 
 def bad_places(slot: int, row: int) -> tuple[int, ...]:
-    """The first bad elements that a row has put down; none if its slot is another's by now."""
+    """The indices of the first bad elements of a row; empty if its slot was reused."""
     owner, *places = _slots[slot - 1].tolist()
     return tuple(place for place in places if place >= 0) if owner == row else ()

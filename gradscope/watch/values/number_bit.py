@@ -1,7 +1,7 @@
-"""Which bit of a tensor says that it is no tensor, but a number that a call was given in its place.
+"""Finds the bit of a tensor that marks it as a number passed instead of a tensor.
 
-For the 2 of `x * 2` PyTorch makes a tensor without dims. Where that says so is no contract: it is
-looked for in what known calls are given, in the word in which tensors say their dtype.
+For the 2 of `x * 2`, PyTorch creates a tensor without dims. The location of the mark is not part of
+an API: it is determined with arguments of known calls, in the word with the dtype.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ thread: Any = None  # at::RecordFunction::currentThreadId
 
 
 def number_begins(result: int, function: int) -> int:
-    """A call begins: if it is given two tensors and nothing else, copy the second."""
+    """Called when a call begins: if it has exactly two tensor arguments, copy the second."""
     store(result, 0)
     given, i = load(function + load(GIVEN)), 0
     if thread() != load(WANTED) or load(function + load(GIVEN) + 8) != 2:
@@ -43,14 +43,14 @@ def number_begins(result: int, function: int) -> int:
 
 
 def number_ends(function: int, given: int) -> int:  # noqa: ARG001 -- what it is called with
-    """It ended."""
+    """Called when a call ended."""
     return given
 
 
 def number_bit(given: int) -> tuple[int, int]:
-    """How many bytes into a tensor the word is, and the bit; 0, 0: it was not found.
+    """The offset of the word in bytes, and the bit; 0, 0: it was not found.
 
-    `given`: how far into a RecordFunction it says what a call is given.
+    `given`: the offset of arguments in a RecordFunction.
     """
     global thread  # noqa: PLW0603 -- compiled code names it
     library = ready()
@@ -85,17 +85,15 @@ def number_bit(given: int) -> tuple[int, int]:
         bit = _bit(looks[:, :, word])
         if bit:
             return 8 * word, bit
-        between += [
-            torch.empty(()) for _ in range(MANY)
-        ]  # what lies behind is another the next time
+        between += [torch.empty(()) for _ in range(MANY)]  # the next words differ each time
     return 0, 0
 
 
 def _bit(words: Any) -> int:
-    """The only bit that all numbers have and no tensor; 0: there is none, or there are several.
+    """The only bit that is set in all numbers and in no tensor; 0: none, or several.
 
-    Words of integers, of floats, and of tensors of either. Some bits of a word mean nothing, and
-    are what was there before: in a few looks all numbers may have them and no tensor.
+    The words are from integers, floats, and tensors of either. Some bits are undefined: in a few
+    samples they may be set in all numbers and in no tensor by chance.
     """
     varying = np.bitwise_or.reduce((words ^ words[:, :1]).reshape(-1))
     whole, half, no_whole, no_half = (int(each) & WHOLE for each in words[:, 0] & ~varying)
@@ -103,4 +101,4 @@ def _bit(words: Any) -> int:
     return bit if bit & (bit - 1) == 0 and whole ^ no_whole == bit == half ^ no_half else 0
 
 
-_kept: list[Compiled] = []  # callbacks may be called as long as the process lives
+_kept: list[Compiled] = []  # callbacks may be called until the process ends

@@ -3,10 +3,10 @@
 # Note [Whose memory]
 Memory is read only where it is proven to be the tensor's own. Many tensors have none: a DTensor or
 another wrapper, a FakeTensor, a tensor inside vmap. Others show numbers that are not the bytes in
-memory (a conjugate view, a quantised tensor), or their storage was freed or is too small. PyTorch
-says what a tensor is by its dispatch keys. A tensor is read if its keys are exactly those of a
-plain tensor on the CPU, and only inside its storage. All others are counted as not looked at.
-Compiled readers check the same words of the tensor (measure.py).
+memory (a conjugate view, a quantised tensor), or their storage was freed or is too small. Dispatch
+keys show the kind of a tensor. It is read if its keys are exactly those of a plain tensor on the
+CPU, and only inside its storage. All others are counted as not looked at. Compiled readers check
+the same words of the tensor (measure.py).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gradscope.watch.unseen import unseen
 
 _keys, _data_of = torch._C._dispatch_keys, torch._C._data_address
 _Without = torch._C.DisableTorchFunction
-_Base: Any = torch.Tensor.__base__  # a subclass may have methods of its own
+_Base: Any = torch.Tensor.__base__  # a subclass may override methods
 _size, _stride, _offset = _Base.size, _Base.stride, _Base.storage_offset
 _item, _storage = _Base.element_size, _Base.untyped_storage
 _view = ctypes.pythonapi.PyMemoryView_FromMemory
 _view.argtypes, _view.restype = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int), ctypes.py_object
 READ_ONLY = 0x100
-_raw: Callable[[Any], Any] = getattr(torch._C.DispatchKeySet, "raw_repr", repr)  # 2.4 has none
+_raw: Callable[[Any], Any] = getattr(torch._C.DispatchKeySet, "raw_repr", repr)  # not in 2.4
 
 
 def _plain() -> frozenset[Any]:
-    """The dispatch keys of plain tensors on the CPU, made outside of inference mode and inside."""
+    """The dispatch keys of plain CPU tensors, created outside of inference mode and inside."""
     made = []
     with unseen():
         for inside in (False, True):
@@ -45,14 +45,14 @@ _not_looked_at = [0]
 
 
 def not_looked_at() -> int:
-    """How many tensors were asked for and not read, in this process."""
+    """Number of tensors in this process that were requested and not read."""
     return _not_looked_at[0]
 
 
 def memory(tensor: Any) -> memoryview | None:
-    """The bytes from a tensor's first element to its last; None: they cannot be looked at.
+    """The bytes from a tensor's first element to its last; None: not readable.
 
-    They may be read as long as the tensor lives and nobody resizes its storage.
+    They may be read while the tensor is alive and its storage is not resized.
     """
     if _raw(_keys(tensor)) in _PLAIN:
         with _Without():
@@ -70,7 +70,7 @@ def memory(tensor: Any) -> memoryview | None:
 
 
 def address(tensor: Any) -> int:
-    """Where its first element is, on whatever device; 0: it has no memory of its own."""
+    """The address of its first element, on any device; 0: it has no memory of its own."""
     try:
         at = _data_of(tensor)
         with _Without():

@@ -1,4 +1,4 @@
-"""Rows of what tensors held: a ring that callbacks write, and Python, too."""
+"""Rows with statistics of tensors: a ring that callbacks and Python write to."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ WIDTH = HEAD + MEASURED
 CAPACITY = 1 << 16
 
 _rows = np.zeros((CAPACITY, WIDTH), np.int64)
-_state = np.zeros(3, np.int64)  # rows so far; tensors that could not be read; calls of hooks
-_counted = memoryview(_state.data)  # it is quicker to read
+_state = np.zeros(3, np.int64)  # number of rows; unreadable tensors; calls of hooks
+_counted = memoryview(_state.data)  # faster to read
 ROWS, COUNTED = Address(_rows.ctypes.data, "values"), Address(_state.ctypes.data, "counted")
 MASK, ROW = CAPACITY - 1, 8 * WIDTH
 UNREAD, HOOKS, TO_MEASURED, BAD_SLOT = COUNTED + 8, COUNTED + 16, 8 * HEAD, 8 * (HEAD + BAD)
 LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
 KEPT, KEPT_AT = (8 * SAVED_COLUMNS.index(name) for name in ("operand", "t"))
 MANY = 1 << 13
-"""So many rows are worth reading, even though nobody asks for them yet."""
+"""Number of rows from which the ring is read, even if they are not requested yet."""
 
 
 def put(
     place: int, index: int, key: int, t: int, tensor: int, task: int, step: int, address: int
 ) -> int:
-    """A row of the tensor at an address. Its stamp comes last: who reads sees that it is whole."""
+    """Write the row of the tensor at an address. Its stamp comes last: then it is complete."""
     count = increase(COUNTED, 1)
     row = ROWS + (count & MASK) * ROW
     store(row, 0)
@@ -93,19 +93,19 @@ def put(
 
 
 def is_good(stamp: int) -> int:
-    """Whether a row is there that names no bad elements: whose places a view may have changed."""
+    """Whether a row exists without bad elements: a view may change their indices."""
     row = ROWS + ((stamp - 1) & MASK) * ROW
     return load(row) == stamp and load(row + 8 * PLACE) != VOID and load(row + BAD_SLOT) == 0
 
 
 def is_bad(stamp: int) -> int:
-    """Whether a row is there that names bad elements."""
+    """Whether a row exists that has bad elements."""
     row = ROWS + ((stamp - 1) & MASK) * ROW
     return load(row) == stamp and load(row + 8 * PLACE) != VOID and load(row + BAD_SLOT) != 0
 
 
 def put_same(place: int, index: int, key: int, t: int, stamp: int) -> int:
-    """A row that says the same of the elements as another."""
+    """Write a row with the same statistics as another."""
     former = ROWS + ((stamp - 1) & MASK) * ROW
     count = increase(COUNTED, 1)
     row, i = ROWS + (count & MASK) * ROW, 1
@@ -122,7 +122,7 @@ def put_same(place: int, index: int, key: int, t: int, stamp: int) -> int:
 
 
 def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how Python calls it
-    """`put` for Python."""
+    """`put`, called from Python."""
     return from_int(
         put(
             as_int(load(arguments)), as_int(load(arguments + 8)), as_int(load(arguments + 16)),
@@ -134,10 +134,10 @@ def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how P
 
 
 def look_at_walked(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- likewise
-    """Rows of the leaves that a native walk has met, and of what nodes keep that no node made.
+    """Write rows of the leaves of a native traversal, and of saved values that no node created.
 
-    The words of the graph; from which row of nodes on, and from which of what they keep; the step.
-    Of what a node keeps, KEY is the node and INDEX the number of the slot.
+    Arguments: the words of the graph; the first row of nodes, and of saved values; the step. For
+    saved values, KEY is the node and INDEX the number of the slot.
     """
     graph, at = as_int(load(arguments)), as_int(load(arguments + 8))
     kept, step = as_int(load(arguments + 16)), as_int(load(arguments + 24))
@@ -158,16 +158,16 @@ def look_at_walked(self: int, arguments: int, given: int) -> int:  # noqa: ARG00
 
 
 class RingRead(NamedTuple):
-    """Whole rows since the last reading."""
+    """Complete rows since the last reading."""
 
     rows: Ints
     lost: int
     bad: dict[int, tuple[int, ...]]
-    """By stamp: the places of the first bad elements."""
+    """By stamp: the indices of the first bad elements."""
 
 
 class Ring:
-    """The rows, for one recording. One at a time may read."""
+    """Reads the rows of one recording, in one thread at a time."""
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
@@ -179,24 +179,24 @@ class Ring:
 
     @property
     def not_finite(self) -> int:
-        """How many tensors were not finite: each takes a slot for its places."""
+        """Number of tensors that were not finite: each uses a slot for indices."""
         return slots_used() - self._first_slot
 
     @property
     def unread(self) -> int:
-        """How many tensors could not be read."""
+        """Number of tensors that could not be read."""
         return int(_state[1]) - self._unread
 
     def forget(self) -> None:
-        """A hook of the program's is called: what tensors are known to hold they may not hold."""
+        """A hook of the program is called: tensors may change, so none is KNOWN any more."""
         _counted[2] += 1
 
     def is_filling(self) -> bool:
-        """Whether rows will be lost if many more come before they are read."""
+        """Whether rows should be read before they are overwritten."""
         return self._reader.waiting() > MANY or slots_used() - self._slots > SLOTS // 2
 
     def read(self) -> RingRead:
-        """What was put down since the last reading."""
+        """The rows since the last reading."""
         rows, lost = self._reader.read()
         said = rows[:, PLACE] != VOID
         rows = rows if said.all() else rows[said]
@@ -210,13 +210,13 @@ class Ring:
         }
 
     def columns(self, rows: Ints) -> StatisticsColumns:
-        """What rows say of the elements."""
+        """The statistics of these rows."""
         return columns(rows)
 
 
 @cache
 def functions() -> Callables:
-    """What Python calls, and what callbacks do."""
+    """The functions called by Python and by callbacks."""
     ready()
     return Callables(
         {look: FAST, look_at_walked: FAST}, put, put_same, is_good, is_bad, window_of, is_whole

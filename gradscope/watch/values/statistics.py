@@ -1,4 +1,4 @@
-"""From what machine code has put down to statistics, column by column."""
+"""Converts sums from machine code to statistics, in columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class StatisticsColumns:
-    """As `record.notes.statistics` has them of one array."""
+    """The columns of `record.notes.statistics`."""
 
     size: Ints
     nan: Ints
@@ -29,7 +29,7 @@ class StatisticsColumns:
     rms: Floats
 
     def norm(self) -> Floats:
-        """The roots of the sums of squares; they may be infinite where all numbers are finite."""
+        """The roots of the sums of squares; may be infinite although all values are finite."""
         finite = self.size - self.nan - self.posinf - self.neginf
         with np.errstate(over="ignore"):
             norm: Floats = self.rms * np.sqrt(finite)
@@ -37,7 +37,7 @@ class StatisticsColumns:
 
 
 def columns(rows: Ints) -> StatisticsColumns:
-    """Of rows of the ring."""
+    """The statistics of rows of the ring."""
     words = rows[:, HEAD:].T
     size, nan, posinf, neginf, zero = words[COUNT : ZERO + 1]
     low, high, total, squares = np.ascontiguousarray(words[LOW : SQUARES + 1]).view(float)

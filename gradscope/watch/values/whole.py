@@ -1,4 +1,4 @@
-"""Callbacks of level `full`: they put down besides what each call is given and returns."""
+"""Callbacks of level `full`, which also record arguments and results of calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVALUATED = EVALUATE
 
 
 def whole_begins(result: int, function: int) -> int:
-    """A call begins."""
+    """Called when a call begins."""
     looking_begins(result, function)
     row, given = load(result), load(function + load(INPUTS))
     if row != 0 and load(row + 40) != EVALUATED:
@@ -36,7 +36,7 @@ def whole_begins(result: int, function: int) -> int:
 
 
 def whole_ends(function: int, row: int) -> int:
-    """It ended. What it returned stands there before its end does: who reads that sees both."""
+    """Called when it ended. Results are written before its end, so that readers see both."""
     if row != 0 and load(function + load(VARIANT)) & 255 != NO_SCHEMA:
         results = function + load(RESULTS)
         if load(row + 40) == load(function + load(SCHEMA)):
@@ -45,7 +45,7 @@ def whole_ends(function: int, row: int) -> int:
 
 
 def put_all(call: int, at: int, step: int, value: int, end: int) -> int:
-    """Rows of all tensors among values, also of those in lists."""
+    """Write rows of all tensors among these values, including those in lists."""
     while value < end:
         kind, inner = load(value + 8) & LOW_HALF, load(value)
         if kind == A_TENSOR:
@@ -63,12 +63,12 @@ def put_all(call: int, at: int, step: int, value: int, end: int) -> int:
 
 
 def operands() -> OperandObserver:
-    """Who reads what they put down."""
+    """The reader of their rows."""
     return OperandObserver(number_bit(int(_state[0])))
 
 
 def whole(around: CallbackAddresses) -> CallbackAddresses:
-    """The same callbacks, of which those around calls do this, too."""
+    """The callbacks, with those around calls replaced."""
     code = Compiled([whole_begins, whole_ends])
     _kept.append(code)
     return around._replace(calls=(code.address(whole_begins), code.address(whole_ends)))

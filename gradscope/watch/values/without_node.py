@@ -1,8 +1,8 @@
-"""Calls that made no node, and whose result is not finite: data that is prepared, metrics.
+"""Calls without a node whose result is not finite: preparation of data, metrics.
 
-No walk comes to them, so that what they returned would be nobody's. A call made no node if the next
-node has the number afterwards that it had when the call began. Who called is asked only here (Note
-[Lines from inside] in called/call_places.py): what is finite costs nothing.
+No traversal reaches them, so their results would have no origin. A call has created no node if the
+number of the next node is the same before and after it. Only here the calling line is determined
+(Note [Lines from inside] in called/call_places.py): finite results cost nothing.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ peek: Any = None  # at::sequence_number::peek
 
 
 def ready() -> None:
-    """The number of the next node is asked for as where results are put down."""
+    """Prepare the number of the next node, as for recorded results."""
     global peek  # noqa: PLW0603 -- compiled code names it
     peek = made.peek
 
 
 def put_call(function: int, row: int) -> int:
-    """A row of this call, which has one among calls, if it made no node."""
+    """Write a row for this call, which has one among calls, if it created no node."""
     sequence = load(function + load(OFFSET))
     if sequence >= 0 and peek() != sequence:
         return 0
@@ -54,12 +54,12 @@ def put_call(function: int, row: int) -> int:
 
 
 class WithoutNode:
-    """Rows of such calls, for one recording."""
+    """Reads the rows of such calls, for one recording."""
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, CALL_STAMP)
 
     def read(self) -> Ints:
-        """Those since the last reading."""
+        """The rows since the last reading."""
         rows, _ = self._reader.read()
         return rows

@@ -133,7 +133,7 @@ def _may_touch(threads: Ids, begin: Ids, end: Ids, order: Ids) -> np.ndarray:
     offset = apart * np.searchsorted(every, threads[order])
     first, last = begin[order] + offset, np.maximum(begin[order], end[order]) + offset
     touches = np.zeros(len(order), np.bool_)
-    following, takes = first[1:], first[1:] < last[1:]  # what begins at an end is not before it
+    following, takes = first[1:], first[1:] < last[1:]  # equal to an end: not before it
     touches[1:] = following + takes <= np.maximum.accumulate(last)[:-1]
     touches[:-1] |= following + takes <= last[:-1]
     return touches

@@ -27,7 +27,8 @@ ELEMENTS, FEWER = 1 << 23, 1 << 21
 """Largest number of elements that are stored before a step; and if few steps are measured."""
 
 FIRST, SHARE = 8, 50
-"""Steps that are measured in any case; and the largest share of time: one part in this many."""
+"""Number of steps that are measured in any case; share of time for others: one part in this many.
+"""
 
 FEW = 4
 """Number of first steps of each optimizer measured at level `engine`; then the 8th, 16th, …"""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradscope.record.acts.notes import ActNotes
 
 FIRST = 4
-"""Number of values read by a line that are stored, in addition to the last one."""
+"""Number of values read by a line that are stored; the last one is stored as well."""
 
 SMALL = 1024
 """Number of elements that are checked of a tensor that the program prints or converts."""
@@ -82,7 +82,7 @@ class NotFiniteSteps:
         self._samples: dict[
             int, tuple[Sample, Sample]
         ] = {}  # of the first and last parameter, by the act that created the optimizer
-        self._told: set[int] = set()  # likewise
+        self._told: set[int] = set()  # acts of optimizers already recorded
         self._lines: set[int] = set()
         self._reads: dict[int, LineRead] = {}
 

@@ -318,7 +318,7 @@ def called(call: ast.Call) -> str:
 
 @lru_cache(maxsize=4096)
 def called_at(code: CodeType, offset: int) -> str:
-    """The last name of what is called there; "": not a call, or there is no source."""
+    """The last name of the expression called there; "": not a call, or there is no source."""
     place = next(islice(code.co_positions(), max(offset, 0) // 2, None), None)
     if place is None or None in place:
         return ""

@@ -38,13 +38,13 @@ MOST_KEPT = 1 << 12
 
 ALIVE = np.iinfo(np.int64).max
 TARGET, STORAGE_ID, OP, TOLD, GIVEN = range(len(row.COLUMNS), len(row.COLUMNS) + 5)
-"""Behind what was seen of a write: the tensor, its storage, the number of the call, whether it was
-told with the node that it made, and whether a call has got that number."""
+"""Additional columns of a write: its tensor, its storage, the number of its call, whether it was
+recorded with the node that it created, and whether a call has that number."""
 
 MEMORY = ("data", "counter", "walk", "storage", "whole", "own", "address")
-"""What is known besides of what nodes keep: where it lies, what counts writes to it, when a walk
-met it, its storage's number, how many elements it has if they lie in order (else 0), whether it is
-a result of the node's own; and where the tensor is that no node made."""
+"""Columns of saved values: address, version counter, time of the traversal, number of the storage,
+number of elements if they are contiguous (else 0), whether it is a result of its own node; and the
+address of the tensor, if no node created it."""
 
 
 class InPlaceLeaf:
@@ -59,7 +59,7 @@ class InPlaceLeaf:
         self.tensor = weakref.ref(tensor, self._dies)
 
     def _dies(self, _gone: Any, now: Callable[[], int] = perf_counter_ns) -> None:
-        """Python may have cleared this module by then: it only uses its own defaults."""
+        """Uses only its own defaults: at exit, Python may have cleared this module."""
         self.died = now()
 
 
@@ -79,12 +79,12 @@ class InPlace:
         self._calls = calls
         self._unread: list[Ints] = []
         self._kept = np.zeros((0, GIVEN + 1), np.int64)
-        self._places: dict[int, int] = {NO_LINE: NONE}  # the stack that each is
+        self._places: dict[int, int] = {NO_LINE: NONE}  # stack ids by place
         self._users: dict[int, Instruction] = {}
         self.came_in = CameIn(session, calls, self)
         self._leaves: list[InPlaceLeaf] = []
-        self._settled = np.zeros(0, np.int64)  # of calls asked for last: those whose write is told
-        self._told = self._kept  # at level `full`: what was written, and its calls come yet
+        self._settled = np.zeros(0, np.int64)  # of recently requested calls whose write is recorded
+        self._told = self._kept  # at level `full`: writes whose calls are not written yet
         self._waiting = self._kept  # writes whose rows follow those of their calls
 
     @property
@@ -130,7 +130,7 @@ class InPlace:
         return self._users.get(place)
 
     def ops(self, begin: Ints, thread: Ints, word: Ints) -> Ints:
-        """The numbers that calls have who were seen to write; NONE: they were not."""
+        """The numbers of the calls that made these writes; NONE: the call was not recorded."""
         if self._observer is None:
             return np.full(len(begin), NONE)
         self._read()
@@ -156,7 +156,7 @@ class InPlace:
         return ~np.isin(ops, self._settled)
 
     def stacks_of(self, places: Ints) -> Ints:
-        """The same for the latest records."""
+        """The stacks of the latest records."""
         if self._observer is not None:
             self._drain()
         return self.stacks(places)
@@ -337,7 +337,7 @@ class _Kept:
             places = np.flatnonzero(chosen & (kept != 0))
             after = latest(
                 seen[:, column], -seen[:, row.BEGIN], kept[places], -self._t[places]
-            )  # the first from then on
+            )  # the first one since then
             known = (after >= 0) & (seen[after, row.END] <= self._walk[places])
             self._saved["version"][places[known]] = seen[after[known], row.VERSION] - 1
 

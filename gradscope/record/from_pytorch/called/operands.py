@@ -58,7 +58,7 @@ class OperandRows:
         return observer is not None
 
     def drain_if_many(self) -> None:
-        """Read them early enough that there is room until the next opportunity."""
+        """Read records early enough that there is room until the next opportunity."""
         if self.observer is not None and self.observer.waiting() > MANY:
             self._read()
 
@@ -118,7 +118,7 @@ class OperandRows:
             if alone:
                 returned[place] = tuple(dict.fromkeys((*outputs[place], *tensors[many:])))
             known = {*tensors[:many], *returned[place]}
-            more = inputs[place][: len(sources[place])]  # behind them is what nodes keep
+            more = inputs[place][: len(sources[place])]  # saved values follow
             inputs[place] = (*tensors[:many], *(each for each in more if each not in known))
         ops.inputs, ops.outputs = Ragged.of(inputs), Ragged.of(returned)
         return others

@@ -41,7 +41,8 @@ class Ops:
         """Inputs according to edges: those with a destination."""
 
         self.last = np.zeros(0, np.int64)
-        """Observed calls; of several nodes of one call, the last has its times."""
+        """Indices of observed calls; if a call created several nodes, the last one has its times.
+        """
 
         self.rows = np.zeros(0, np.int64)
         """The rows of the observed calls."""

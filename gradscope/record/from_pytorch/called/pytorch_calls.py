@@ -68,19 +68,19 @@ class PyTorchCalls:
         self.observer: CallObserver | None = None
         self._reading = Lock()
         self._unread: list[Ints] = []
-        self._begun = np.zeros((9, 0), np.int64)  # those that have not ended, as they were read
+        self._begun = np.zeros((9, 0), np.int64)  # not ended when they were read
         self._kept = _Table(np.zeros((9, 0), np.int64))
         self._last_read = 0
         self._lost_until = 0  # calls that began earlier were not read
-        self._dropped_until = 0  # and those were dropped, unless a backward needs them
+        self._dropped_until = 0  # earlier ones were dropped, unless a backward needs them
         self.lost = 0
         self._names: dict[int, str] = {}
         self.whole = False  # whether calls without a node are also recorded
-        self._alone: list[_Table] = []  # such calls
+        self._alone: list[_Table] = []  # calls without a node
         self.keeps_sums = False
         self.sums: list[Ints] = []
-        """Calls that added gradients, in columns: their rows, task, run, and the how-manieth after
-        that run; NONE: in the run of a leaf's node."""
+        """Calls that added gradients, in columns: their rows, task, run, and their index after that
+        run; NONE: in the run of a leaf's node."""
 
     @property
     def writes(self) -> WatchedWrites | None:
@@ -104,7 +104,7 @@ class PyTorchCalls:
                         self._lost_until = int(rows[0, observed.BEGIN])
 
     def drain_if_many(self, observer: CallObserver) -> None:
-        """Read them early enough that there is room until the next opportunity."""
+        """Read records early enough that there is room until the next opportunity."""
         if observer.waiting() > MANY:
             self.drain()
 

@@ -119,7 +119,7 @@ class TensorRows:
         return known
 
     def told(self, stamps: Ints, ops: Ints) -> None:
-        """These calls have these numbers."""
+        """Called when these calls have these numbers."""
         new = dict(zip(stamps.tolist(), ops.tolist(), strict=True))
         self._op |= new
         for stamp in sorted(self._own.keys() & new.keys()):

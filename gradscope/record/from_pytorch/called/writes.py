@@ -45,7 +45,7 @@ def writes_to_first(name: str) -> bool:
 
 
 class PyTorchWrites:
-    """Gives results of writes the ids of the tensors written to, in rows that will be written.
+    """Replaces ids of results of writes by those of the written tensors, in waiting rows.
 
     A result also keeps its own row: later references to it, after its tensor was forgotten, are
     then still valid.
@@ -127,7 +127,7 @@ class PyTorchWrites:
                 saved["version"][place] = before
 
     def _targets(self, tensors: Ints) -> Ints:
-        """These ids, replaced by those of the tensors they are known to be."""
+        """These ids, replaced by those of the known tensors."""
         if not self._same:
             return tensors
         same = np.array([*self._same.items()], np.int64)

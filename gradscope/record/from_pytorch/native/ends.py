@@ -99,6 +99,6 @@ class PyTorchNodeEnds:
 
 
 def _newest_with_history(tensor: type) -> list[Any]:
-    """Python tensors with a graph, most recently tracked by the garbage collector first."""
+    """Python tensors with a graph, those most recently tracked by the garbage collector first."""
     found = [each for each in instances(tensor) if node_of(each) is not None]
     return found[: -MOST - 1 : -1]

@@ -149,7 +149,7 @@ class NativeSaved:
         return number[which]
 
     def _names_of(self, keys: Ints) -> list[Any]:
-        """The keys that `PyTorchTensors.key` would make of these tensors."""
+        """The keys that `PyTorchTensors.key` would return for these tensors."""
         forms = self._forms
         shapes, strides = (each.take(keys[:, 2]).tuples() for each in (forms.shape, forms.strides))
         texts = forms.text[keys[:, 2]].tolist()
@@ -158,7 +158,7 @@ class NativeSaved:
 
 
 class _Forms(NamedTuple):
-    """What numbers of forms stand for, in columns."""
+    """The meanings of numbers of forms, in columns."""
 
     text: Ints
     width: Ints  # bytes of an element
@@ -166,7 +166,7 @@ class _Forms(NamedTuple):
     shape: Ragged
     strides: Ragged
     bytes: Ints
-    whole: Ints  # how many elements there are, where they lie in order, one after the other; else 0
+    whole: Ints  # number of elements if they are contiguous; else 0
 
     @classmethod
     def of(
@@ -175,7 +175,7 @@ class _Forms(NamedTuple):
         shapes: dict[tuple[int, ...], int],
         dtypes: dict[int, tuple[int, int]],
     ) -> _Forms:
-        """Of what the walk has put down of them; shapes that are new get a number."""
+        """Add the forms that a traversal recorded, and number new shapes."""
         text, width = (
             np.array([dtypes[code] for code in rows[:, 0].tolist()], np.int64).reshape(-1, 2).T
         )
@@ -205,7 +205,7 @@ def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
     with np.errstate(over="ignore"):
         mixed = rows @ _MIXING
     _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
-    if not (rows[first][which] == rows).all():  # two rows that differ are mixed to one number
+    if not (rows[first][which] == rows).all():  # each row is hashed to one number
         _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first, which.reshape(-1)
 

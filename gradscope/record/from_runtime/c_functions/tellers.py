@@ -1,6 +1,6 @@
-"""What the runtime's C functions need to know, as arrays of words.
+"""Data that the runtime's C functions need, as arrays of words.
 
-A callable keeps what it works on alive, and that never keeps its callables (see notes/c_functions).
+A callable keeps its data alive; the data never refers to its callables (see notes/c_functions).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ReadsArguments(Protocol):
-    """Who reads what nodes keep besides tensors, and how seldom."""
+    """Reads arguments that nodes store in addition to tensors, only occasionally."""
 
     @property
     def seldom(self) -> Seldom: ...
@@ -31,7 +31,7 @@ class ReadsArguments(Protocol):
 
 
 class CallTeller:
-    """`noted`, with all it needs. `ask` takes what is not ordinary."""
+    """The C function `noted` with its data. Other than ordinary calls are passed to `ask`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class CallTeller:
         one, two = logs
         seldom, read = arguments.seldom, arguments.read
         kept = (one, two, table, counter, layouts, seldom, read, ask)
-        self._kept = kept  # the words hold their addresses
+        self._kept = kept  # the words contain addresses of these
         addresses = (each.words.ctypes.data for each in (one, two, table, counter))
         self.words = np.array([
             *addresses, base, id(layouts), id(ask), id(None), id(True),
@@ -59,18 +59,18 @@ class CallTeller:
 
     @property
     def noted(self) -> Any:
-        """Notes a call."""
+        """Records a call."""
         return self._functions.over(made_of.noted, self)
 
     def __del__(self) -> None:
-        """Let go of what the words still hold."""
+        """Release the shape that the words still hold."""
         shape = int(self.words[made_of.LAST_SHAPE // 8])
         if shape:
             ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(shape))
 
 
 class Follower:
-    """`ran`, `sent` and `counted`. Asked are, when a buffer is full, the twins of the first two."""
+    """The C functions `ran`, `sent` and `counted`. When a buffer is full, they call `asked`."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Follower:
         rest: Callable[[], Any],
     ) -> None:
         runs, moves = logs
-        self._kept = (runs, moves, ran, sent) = (runs, moves, *asked)  # the words hold addresses
+        self._kept = (runs, moves, ran, sent) = (runs, moves, *asked)  # the words contain addresses
         self._rest = rest
         self.words = np.array([
             runs.words.ctypes.data, moves.words.ctypes.data,
@@ -92,12 +92,12 @@ class Follower:
 
     @property
     def ran(self) -> Any:
-        """Notes a run."""
+        """Records the run of a node."""
         return self._functions.over(made_of.ran, self)
 
     @property
     def sent(self) -> Any:
-        """Notes a gradient handed on."""
+        """Records a gradient that a node passed on."""
         return self._functions.over(made_of.sent, self)
 
     def rest_after(self, due: int) -> None:
@@ -105,7 +105,7 @@ class Follower:
         self.words[made_of.DUE // 8] = due
 
     def counted(self, counts: dict[Any, int]) -> NDArray[np.int64]:
-        """The numbers of nodes, and beside them their counts."""
+        """The numbers of nodes, and in the second row their counts."""
         made = np.zeros((2, len(counts)), np.int64)
         self._functions.over(made_of.counted, self)(counts, made.ctypes.data, len(counts))
         return made

@@ -1,8 +1,8 @@
-"""What the runtime calls for every call and every run, as C functions.
+"""C functions that the runtime calls for every call and every run.
 
-See Note [Numbers without objects] in record/notes/c_functions/noting.py. These look into slots
-of our own classes, too. Their twins also serve whenever a call is not an ordinary one: `noted`
-hands over what it was given, and has done nothing yet.
+See Note [Numbers without objects] in record/notes/c_functions/noting.py. They also read slots of
+gradscope's own classes. Their Python equivalents handle calls that are not ordinary: `noted` passes
+on its arguments before it has changed anything.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from gradscope.machine_code.language import load, store
 from gradscope.machine_code.seldom import due
 from gradscope.record.notes.c_functions.noting import KINDS, UNKNOWN, found
 
-# A teller is what `noted` needs: these are the places of its words.
+# Offsets of the words of a `CallTeller`, the data of `noted`.
 ONE_INPUT, TWO_INPUTS, TABLE, COUNTER, BASE, LAYOUTS, ASK, NOTHING, TRUE = range(0, 72, 8)
 NODE_SEEN, SEQUENCE, TOPOLOGICAL, SEEN, EDGE, VERSIONS, VALUE = range(72, 128, 8)
-CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH = range(128, 160, 8)  # SCRATCH takes two
+CONTEXT, GRAD_ENABLED, CLOCK, SCRATCH = range(128, 160, 8)  # SCRATCH has two words
 LAST_SHAPE, LAST_DTYPE, LAST_LAYOUT = range(168, 192, 8)
 SELDOM, READ = range(192, 208, 8)
 
 OP, NUMBER, NODE, MADE, META, STATE, BEGIN, FRAME, FIRST, SECOND = range(0, 80, 8)
-"""Where the arguments of `noted` are."""
+"""Indices of the arguments of `noted`."""
 
 
 def known(teller: int, tensor: int, nothing: int) -> int:
@@ -54,7 +54,7 @@ def known(teller: int, tensor: int, nothing: int) -> int:
 
 
 def arranged(teller: int, meta: int) -> int:
-    """The number of a layout that is known, -1 for others. Mostly it is that of the last call."""
+    """The number of a known layout; -1 for others. Usually it is that of the last call."""
     pair = part_of(meta, 0)
     shape, dtype = part_of(pair, 0), part_of(pair, 1)
     last = load(teller + LAST_SHAPE)
@@ -65,14 +65,14 @@ def arranged(teller: int, meta: int) -> int:
         return -1
     keep(shape)
     store(teller + LAST_SHAPE, shape)
-    store(teller + LAST_DTYPE, dtype)  # which the key of the layout keeps
+    store(teller + LAST_DTYPE, dtype)  # the key of the layout holds a reference to it
     store(teller + LAST_LAYOUT, as_int(found))
     drop(last)
     return as_int(found)
 
 
 def numbered(teller: int, node: int, made: int, number: int) -> int:
-    """Let a node and what it made carry a number; without a node, the one before it."""
+    """Number a node and its result; a result without a node gets the number minus one."""
     slot = made + load(teller + SEEN)
     if node == load(teller + NOTHING):
         value = from_int(number - 1)
@@ -88,7 +88,7 @@ def numbered(teller: int, node: int, made: int, number: int) -> int:
 
 
 def noted(self: int, given: int, count: int) -> int:
-    """Note a call with one or two known inputs and one result."""
+    """Record a call with one or two known inputs and one result."""
     teller = as_int(self)
     nothing = load(teller + NOTHING)
     end = clock(teller + SCRATCH, load(teller + CLOCK))
@@ -137,13 +137,13 @@ def noted(self: int, given: int, count: int) -> int:
     return nothing
 
 
-# A follower is what `ran`, `sent` and `counted` need: these are the places of its words.
+# Offsets of the words of a `Follower`, the data of `ran`, `sent` and `counted`.
 RUNS, MOVES, OF_NODE, OF_TASK, OF_TOLD, ASK_RAN, ASK_SENT, NO_ANSWER = range(0, 64, 8)
 DUE, REST, PLACE, KEY, VALUE_AT = range(64, 104, 8)
 
 
 def ran(self: int, given: int, count: int) -> int:
-    """Note a node's run: begin, end, task, node, length of the queue, what it let go of."""
+    """Record a node's run: begin, end, task, node, queue length, whether it released values."""
     follower = as_int(self)
     log, end = load(follower + RUNS), as_int(load(given + 8))
     if end > load(follower + DUE):
@@ -172,7 +172,7 @@ def ran(self: int, given: int, count: int) -> int:
 
 
 def sent(self: int, given: int, count: int) -> int:
-    """Note a gradient handed on: begin of the run, the node it is for, four numbers, the queue."""
+    """Record a passed gradient: begin of the run, its target node, four numbers, the queue."""
     follower = as_int(self)
     log = load(follower + MOVES)
     used = load(log + 8)
@@ -192,7 +192,7 @@ def sent(self: int, given: int, count: int) -> int:
 
 
 def counted(self: int, given: int, count: int) -> int:
-    """Write the numbers of a dictionary's nodes to an address, and behind them their counts."""
+    """Write the numbers of a dictionary's nodes to an address, followed by their counts."""
     follower = as_int(self)
     counts, out, size = load(given), as_int(load(given + 8)), as_int(load(given + 16))
     place, key, value = follower + PLACE, follower + KEY, follower + VALUE_AT
@@ -207,7 +207,7 @@ def counted(self: int, given: int, count: int) -> int:
 
 
 class Functions(Callables):
-    """All that a recording of the runtime calls."""
+    """All C functions that a recording of the runtime needs."""
 
     def __init__(self) -> None:
         super().__init__({**KINDS, noted: FAST, ran: FAST, sent: FAST, counted: FAST})

@@ -1,4 +1,4 @@
-"""What the probe looks up or writes in full: leaves, views, writes, special calls."""
+"""Descriptions that the probe needs in full: leaves, views, writes, special calls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Catalog(TaskRows):
-    """Lists of rows in the trace's own terms, except that numbers still include `base`."""
+    """Rows in the form of the trace, except that numbers still include `base`."""
 
     def __init__(
         self, writer: Writer, sites: Sites, contexts: Contexts, base: int, number: Any,
@@ -40,7 +40,7 @@ class Catalog(TaskRows):
         super().__init__()
         self._frees = frees
         self.base = base
-        self._lock = RLock()  # what two threads meet at once is described once
+        self._lock = RLock()  # an object that two threads use first at once is described only once
         self.texts = ColdTexts(writer.intern)
         self._shapes = Shapes(self.texts)
         self._sites = sites
@@ -55,17 +55,17 @@ class Catalog(TaskRows):
         self.saved: list[tuple[int, int, int, int, int, int]] = []
         self.versions: list[tuple[int, ...]] = []
         self.explicit: list[int] = []
-        self.views: list[tuple[int, int]] = []  # the number of a result, and of its storage
+        self.views: list[tuple[int, int]] = []  # the numbers of a result and its storage
         self.origins: list[tuple[int, int, int, int]] = []  # tensor, since, node, output
         self.arguments = RuntimeArguments()
-        self.on_tensor: Any = None  # told of tensors that no noted call made
+        self.on_tensor: Any = None  # called with tensors that no recorded call made
         self._nameless: set[int] = set()
-        self.named: list[tuple[int, int]] = []  # later than they were described
+        self.named: list[tuple[int, int]] = []  # found after the tensor was described
         self.recent = Recent()
         self.leaves = Leaves()
         self.fused = FusedWrites()
 
-    # -- tensors and nodes that were there before -------------------------------------------------
+    # -- tensors and nodes that existed before ----------------------------------------------------
 
     def tensor(
         self,
@@ -75,10 +75,10 @@ class Catalog(TaskRows):
         name: str | None = None,
         written: bool = False,
     ) -> int:
-        """Describe a tensor that no noted call made. Returns its number, as `record_nr` has it.
+        """Describe a tensor that no recorded call created. Returns its number, as in `record_nr`.
 
-        What was in one that has just been `written` to, nobody saw. Its name is looked for in the
-        frame, if it is not given.
+        The previous values of a tensor that was just `written` to are unknown. If no name is given,
+        it is searched in the frame.
         """
         with self._lock:
             if tensor.record_nr > self.base:  # another thread was faster
@@ -97,7 +97,7 @@ class Catalog(TaskRows):
         return int(number)
 
     def _describe(self, tensor: Any, number: int, op: int, born: int, name: str = "") -> None:
-        """One row for a tensor, and one for its storage if that is new."""
+        """Add a row for a tensor, and one for its storage if that is new."""
         array, meta = tensor._array, tensor._meta
         shape = self._shapes[array.shape, array.strides, array.dtype]
         if tensor._storage is None:
@@ -124,7 +124,7 @@ class Catalog(TaskRows):
         ))  # fmt: skip
 
     def storage_of(self, tensor: Any, number: int) -> int:
-        """The storage of a tensor that has this number: that of the first tensor seen on it."""
+        """The number of a tensor's storage: that of the first tensor seen on it."""
         storage = tensor._storage
         if storage is None:
             return number
@@ -137,19 +137,19 @@ class Catalog(TaskRows):
         return int(storage.record_nr)
 
     def _own(self, tensor: Any) -> None:
-        """Let the storage of a known tensor be the tensor's own, before others are seen on it."""
+        """Number the storage of a known tensor, before other tensors on it are seen."""
         if tensor._storage is not None:
             self.storage_of(tensor, self.number_of(tensor))
 
     def number_of(self, tensor: Any) -> int:
-        """A tensor's number, without what else `record_nr` says."""
+        """The number of a tensor, without the bit that `record_nr` also holds."""
         seen = tensor.record_nr
         if seen <= self.base:
             seen = self.tensor(tensor)
         return int(seen & ~1)
 
     def number_of_early(self, tensor: Any) -> int:
-        """The same before it is anybody's variable; its name is looked for when it is used."""
+        """The number of a tensor without a variable yet; its name is searched when it is used."""
         if tensor.record_nr <= self.base:
             number = self.tensor(tensor, name="") & ~1
             self._nameless.add(number)
@@ -166,7 +166,7 @@ class Catalog(TaskRows):
         return node.record_nr if node.record_nr > self.base else self.node(node)
 
     def node(self, node: Node) -> int:
-        """Describe a node that no noted call made, and all it leads to."""
+        """Describe a node that no recorded call created, and all nodes that it leads to."""
         pending = [node]
         with self._lock:
             while pending:
@@ -196,10 +196,10 @@ class Catalog(TaskRows):
         ))  # fmt: skip
         for index, (following, nr) in enumerate(node.next_functions):
             self.edges.append((number, index, self.number_of_node(following), nr))
-        self._keep(node, number, ())  # what it made, nobody was told
+        self._keep(node, number, ())  # its results are not known
 
     def accumulator(self, node: Any) -> None:
-        """A leaf got the node that gathers its gradient; no other thread knows the node yet."""
+        """Describe the new node that accumulates a leaf's gradient, unknown to other threads."""
         leaf = self.number_of(node.variable)
         self.leaves.gathers(node.variable)
         if leaf in self._nameless:
@@ -207,7 +207,7 @@ class Catalog(TaskRows):
             name = local_name(node.variable, sys._getframe(1))
             if name:
                 self.named.append((leaf, self.texts[name]))
-        if node.record_nr <= self.base:  # the leaf was known, else it has told of the node
+        if node.record_nr <= self.base:  # the leaf was known, or its row describes the node
             state = _state()
             node.record_nr = number = self.next_number()
             self.nodes.append((
@@ -216,12 +216,12 @@ class Catalog(TaskRows):
             ))  # fmt: skip
         self.origins.append((leaf, node.record_nr, node.record_nr, 0))
 
-    # -- calls that need more than a note ---------------------------------------------------------
+    # -- calls that need a full row ---------------------------------------------------------------
 
     def irregular(
         self, op: Any, node: Any, number: int, inputs: tuple[Any, ...], made: Any
     ) -> None:
-        """A call whose edges or saved tensors do not follow from its inputs' numbers."""
+        """Describe a call whose edges or saved tensors do not follow from its inputs' numbers."""
         number &= ~1
         if made._storage is not None:
             for source in inputs:
@@ -243,7 +243,7 @@ class Catalog(TaskRows):
         self._keep(node, number, made)
 
     def _keep(self, node: Any, number: int, made: tuple[int, ...]) -> None:
-        """The rows of what a node keeps; `made` are its outputs."""
+        """Add the rows of tensors that a node saves; `made` are its outputs."""
         if not node._saved:
             return
         now = self._contexts.now()
@@ -260,7 +260,7 @@ class Catalog(TaskRows):
                 self.saved.append((number, name, tensor, version, now, int(hooked)))
 
     def _kept(self, saved: SavedVariable, made: tuple[int, ...]) -> int:
-        """The tensor that was kept; `base` where a hook has packed it, or nobody saw it made."""
+        """The number of the saved tensor; `base` if a hook packed it, or if it is not known."""
         if saved.tensor is not None:
             return self.number_of(saved.tensor)
         return self.base if saved.nr is None or saved.nr >= len(made) else made[saved.nr]
@@ -269,9 +269,9 @@ class Catalog(TaskRows):
         self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, end: int, site: int,
         context: int, frame: FrameType,
     ) -> int:  # fmt: skip
-        """A call with several results, or many inputs. Returns its number.
+        """Describe a call with several results or many inputs. Returns its number.
 
-        What a custom function returns was mostly made by calls inside it, and keeps its number.
+        Results of a custom function were mostly created by calls inside it, and keep their numbers.
         """
         base, number = self.base, self.next_number()
         self.recent.full_call(number, Maker(op.name, site, _state().grad_enabled))
@@ -288,7 +288,7 @@ class Catalog(TaskRows):
         for nr, one in enumerate(t for t in outputs if t is not None):
             known = one.record_nr > base
             each = one.record_nr & ~1 if known else number if nr == 0 else self.next_number()
-            if node is not None or not known:  # else the call inside that made it made its node
+            if node is not None or not known:  # otherwise the inner call created its node
                 one.record_nr = each
             if not known:
                 self._describe(one, each, number, self._contexts.now())
@@ -320,9 +320,9 @@ class Catalog(TaskRows):
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, end: int, site: int,
         context: int, frame: FrameType,
     ) -> int:  # fmt: skip
-        """A write in place: a call, a version, and perhaps a new history. Returns its number.
+        """Describe an in-place write: a call, a version, perhaps a new node. Returns its number.
 
-        Where only the dims change, the call has been told with its node.
+        If only the dims change, the call was recorded with its node.
         """
         told = node is not None and node.record_nr > self.base
         number = node.record_nr & ~1 if told else self.next_number()
@@ -359,13 +359,13 @@ class Catalog(TaskRows):
             self.origins.append((base.record_nr, number, mark, above[1]))
         edge = target.gradient_edge()
         if edge is not None:
-            since = number + 2 if told else number  # its own edge goes to what made it before
+            since = number + 2 if told else number  # its own edge leads to the earlier node
             mark = self._number_of_made(edge[0], site, (written & ~1,))
             self.origins.append((written, since, mark, edge[1]))
         return number
 
     def _number_of_made(self, node: Any, site: int, taken: tuple[int, ...] = ()) -> int:
-        """The number of a node that a write has just made, as the new history of a tensor."""
+        """The number of a node that a write has just created, as the new node of a tensor."""
         if node.record_nr <= self.base:
             for following, _ in node.next_functions:
                 self.number_of_node(following)
@@ -373,7 +373,7 @@ class Catalog(TaskRows):
         return int(node.record_nr)
 
     def touched(self, tensor: Any) -> None:
-        """The engine added to a `.grad`, or a program says it wrote; told if somebody saw it."""
+        """Record an addition to a `.grad`, or a reported write, if the tensor is known."""
         storage, version = tensor._storage, version_of(tensor)
         if tensor.record_nr <= self.base and (storage is None or storage.record_nr <= self.base):
             return

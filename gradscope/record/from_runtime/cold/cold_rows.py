@@ -1,4 +1,4 @@
-"""Writes what the catalog has described in full."""
+"""Writes the rows that the catalog has described in full."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ColdRows:
-    """Writes what is waiting in the catalog's lists; who calls it must be alone with them."""
+    """Writes what waits in the lists of the catalog; the caller must hold the only access."""
 
     def __init__(
         self, session: Session, catalog: Catalog, frees: Frees, *, graph_only: bool
@@ -33,7 +33,7 @@ class ColdRows:
         self._graph_only = graph_only
 
     def paths(self, waiting: list[tuple[int, str]]) -> None:
-        """Which dispatch keys calls went through, where that was looked at."""
+        """The dispatch keys that calls went through, if those were recorded."""
         paths = take_all(waiting)
         if paths:
             number, path = zip(*paths, strict=True)
@@ -41,7 +41,7 @@ class ColdRows:
             self._block(schema.Op, {"id": self._ids(number), "path": texts}, amend=True)
 
     def exceptions(self) -> None:
-        """What does not follow from the numbers of ordinary calls."""
+        """Data that does not follow from the numbers of ordinary calls."""
         catalog, ids = self._catalog, self._ids
         origins = take_all(catalog.origins)
         if origins:
@@ -58,7 +58,7 @@ class ColdRows:
             self._block(tables.ShortView, {"number": ids(number), "storage": ids(storage)})
 
     def described(self) -> None:
-        """Tensors and storages written out in full."""
+        """Tensors and storages written in full."""
         catalog, block, ids = self._catalog, self._block, self._ids
         tensors = take_all(catalog.tensors)
         if tensors:
@@ -85,26 +85,26 @@ class ColdRows:
             block(schema.Storage, {"id": ids(storage), "device": place}, amend=True)
 
     def freed(self) -> None:
-        """Which storages are gone by now; their rows may come in this window."""
+        """Freed storages; their rows may be written in the same window."""
         freed = self._frees.take()
         if freed:
             number, t = zip(*freed, strict=True)
             self._block(schema.Storage, {"id": self._ids(number), "freed": t}, amend=True)
 
     def gone(self, nodes: Sequence[tuple[int, int]]) -> None:
-        """Which nodes are."""
+        """Released nodes."""
         if nodes:
             number, t = zip(*nodes, strict=True)
             self._block(schema.Node, {"id": self._ids(number), "died": t}, amend=True)
 
     def full_rows(self) -> None:
-        """Calls and nodes that were written out in full, and what belongs to them."""
+        """Calls and nodes that were written in full, with their rows."""
         catalog, block, ids = self._catalog, self._block, self._ids
         calls = take_all(catalog.ops)
         nodes = take_all(catalog.nodes)
         written = take_all(catalog.versions)
         fused = catalog.fused.take(self._start)
-        contexts = np.array(self._contexts.rows, np.int64)  # after what names them was taken
+        contexts = np.array(self._contexts.rows, np.int64)  # after the rows that refer to them
         if calls:
             number, name, begin, end, inputs, outputs, node, context, site, why = zip(
                 *calls, strict=True
@@ -143,7 +143,7 @@ class ColdRows:
         self._block(schema.Version, columns)
 
     def _full_links(self) -> None:
-        """Edges and saved tensors that were written out in full."""
+        """Edges and saved tensors that were written in full."""
         catalog, block, ids = self._catalog, self._block, self._ids
         edges = take_all(catalog.edges)
         if edges:
@@ -159,7 +159,7 @@ class ColdRows:
             })  # fmt: skip
 
     def tasks(self) -> int:
-        """Graph tasks that have ended or begun. Returns how many more are under way now."""
+        """Graph tasks that have begun or ended. Returns the change in the running ones."""
         ended, begun = take_all(self._catalog.ended_tasks), take_all(self._catalog.tasks)
         if ended:
             number, end, error = zip(*ended, strict=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class FusedWrites:
-    """Notes such calls, a list for each; their writes become rows when they are handed on."""
+    """Records such calls, a list for each; their writes become rows when notes are flushed."""
 
     def __init__(self) -> None:
         self._noted: list[tuple[Any, ...]] = []
@@ -34,7 +34,7 @@ class FusedWrites:
         self, catalog: Catalog, op: Any, inputs: Any, written: Any, begin: int, site: int,
         context: int, frame: FrameType, grad_enabled: bool,
     ) -> tuple[int, list[Any]]:  # fmt: skip
-        """One call, that wrote to each tensor as often as it is named. Returns its number, too."""
+        """Record a call that wrote to each tensor as often as it is listed. Returns its number."""
         base, end = catalog.base, perf_counter_ns()
         number = catalog.next_number()
         catalog.recent.full_call(number, Maker(op.name, site, grad_enabled))
@@ -57,7 +57,7 @@ class FusedWrites:
         return number, targets
 
     def take(self, start: int) -> dict[str, Any] | None:
-        """All writes since the last time, one row for each version."""
+        """All writes since the last time, one row per version."""
         noted = take_all(self._noted)
         if not noted:
             return None
@@ -78,7 +78,7 @@ class FusedWrites:
 
 
 def _describe(catalog: Catalog, tensors: tuple[Any, ...], written: int, frame: FrameType) -> None:
-    """Those nobody has seen yet, mostly gradients; the first so many were written to."""
+    """Describe tensors not seen before, mostly gradients; the first `written` were written to."""
     base, names = catalog.base, None
     for place, tensor in enumerate(tensors):
         if tensor.record_nr <= base:

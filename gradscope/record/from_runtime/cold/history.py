@@ -11,7 +11,7 @@ from gradscope.trace.schema import NONE
 
 
 def present_edge(tensor: Any) -> Any:
-    """Where a tensor's gradient goes; a leaf that nobody has asked for it gets no node by this."""
+    """The edge of a tensor. A leaf without an accumulation node does not get one by this."""
     if not tensor.requires_grad or not tensor.is_leaf:
         edge = tensor.gradient_edge()
         made = edge is not None and edge[0] is not None and edge[0].record_nr != BEING_MADE
@@ -28,9 +28,9 @@ def version_of(tensor: Any) -> int:
 
 
 def odd(tensor: Any) -> bool:
-    """Whether a tensor's history or version may not follow from its number."""
+    """Whether a tensor's node or version may not follow from its number."""
     versions = tensor._versions
-    # One that was made by a node and has none now was detached in place.
+    # It was created by a node and has none now, so it was detached in place.
     return versions is not None and bool(
         versions.value or (tensor._edge is None and tensor.record_nr & 1)
     )
@@ -41,7 +41,7 @@ def hooked(node: Any) -> bool:
 
 
 def place_of_saved(node: Any, value: Any, slot: int | None) -> int:
-    """The how-manieth of the tensors that a node keeps this is; `slot`: the one it stands in."""
+    """The index of this saved tensor among those of its node; `slot`: its slot."""
     place = 0
     for index, kept in enumerate(node._saved or ()):
         for each in kept if isinstance(kept, list) else (kept,):

@@ -1,4 +1,4 @@
-"""What comes again and again in rows written out in full, looked up instead of worked out."""
+"""Values that repeat often in rows written in full: looked up instead of computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.tensor.geometry import strides_of
 
 
 class ColdTexts(dict[str, int]):
-    """The ids of texts of which a program has few: names of operations, slots, variables."""
+    """Ids of texts of which a program has few: names of operations, slots, variables."""
 
     def __init__(self, intern: Callable[[str], int]) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class ColdTexts(dict[str, int]):
 
 
 class Shapes(dict[Any, tuple[Any, ...]]):
-    """Shape, strides in elements and dtype, as columns, by an array's shape, strides and dtype."""
+    """Shape, strides in elements and dtype as columns, by an array's shape, strides and dtype."""
 
     def __init__(self, texts: ColdTexts) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Shapes(dict[Any, tuple[Any, ...]]):
     def __missing__(self, key: Any) -> tuple[Any, ...]:
         shape, strides, dtype = key
         steps = tuple(step // dtype.itemsize for step in strides)
-        if 0 in shape:  # NumPy leaves them open
+        if 0 in shape:  # NumPy leaves them undefined
             steps = strides_of(np.empty(shape, dtype))
         found = self[key] = (shape, steps, self._texts[dtypes.from_numpy(dtype).name])
         return found

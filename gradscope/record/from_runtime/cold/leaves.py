@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Made(NamedTuple):
-    """A leaf that the program has made, of which the trace does not tell yet."""
+    """A leaf that the program has created and that is not in the trace yet."""
 
     leaf: ref[Any]
     stack: int
@@ -29,7 +29,7 @@ class _Made(NamedTuple):
 
 
 class Leaves:
-    """Takes notes of them, of level `graph` none; and knows which get gradients."""
+    """Records the creation of leaves, except at level `graph`, and which leaves get gradients."""
 
     def __init__(self) -> None:
         self.acts: ActNotes | None = None
@@ -37,7 +37,7 @@ class Leaves:
         self._gathering: dict[int, ref[Any]] = {}
 
     def came(self, tensor: Any) -> None:
-        """The program has made a leaf."""
+        """Called when the program has created a leaf."""
         acts = self.acts
         if acts is None or not acts.on:
             return
@@ -47,7 +47,7 @@ class Leaves:
             frame = caller_of(frame)
         if (
             frame is None or contexts.threads.here().optimizers
-        ):  # an optimizer has made it for itself
+        ):  # created by an optimizer for internal use
             return
         made, key = self._made, id(tensor)
         made[key] = _Made(
@@ -56,7 +56,7 @@ class Leaves:
         )  # fmt: skip
 
     def met(self, tensor: Any) -> None:
-        """The trace tells of this tensor from now on."""
+        """Write the creation of this tensor, which is in the trace from now on."""
         found = self._made.pop(id(tensor), None) if self._made else None
         if found is not None and found.leaf() is tensor and self.acts is not None:
             self.acts.guarded(self._note, tensor, found)
@@ -67,12 +67,12 @@ class Leaves:
         self.acts.note(CameInAct(by=by), None, [tensor], stack=made.stack, at=at)
 
     def gathers(self, leaf: Any) -> None:
-        """A gradient is going to be gathered for this one."""
+        """Called when a gradient of this leaf will be accumulated."""
         known, key = self._gathering, id(leaf)
         if key not in known:
             known[key] = ref(leaf, lambda _: known.pop(key, None))
 
     def alive(self) -> list[Any]:
-        """Those that gradients have been gathered for, and that are alive."""
+        """Leaves whose gradients were accumulated and that are alive."""
         found = [weak() for weak in list(self._gathering.values())]
         return [each for each in found if each is not None]

@@ -22,11 +22,11 @@ class OperatorRows:
 
     def __init__(self, writer: Writer, *, saved: bool) -> None:
         self._writer = writer
-        self._saved = saved  # whether the trace tells what nodes keep
+        self._saved = saved  # whether the trace contains saved tensors
         self._written: set[int] = set()
 
     def write(self, numbers: Ints) -> None:
-        """Rows for these operations, and for everything their nodes keep."""
+        """Write rows for these operations, and for everything their nodes save."""
         new = set(np.flatnonzero(np.bincount(numbers)).tolist()) - self._written
         if not new:
             return
@@ -50,7 +50,7 @@ def _places(op: Operation) -> dict[str, int]:
 
 
 def _sources(op: Operation) -> list[int]:
-    """For each edge, which input its gradient is for; short calls have two inputs at most."""
+    """The input that each edge belongs to; short calls have two inputs at most."""
     places = _places(op)
     return [places[n] if places[n] < 2 else ABSENT for n in op.plan.differentiable]
 
@@ -62,7 +62,7 @@ def _reason(op: Operation) -> int:
 
 
 def why(op: Any, node: Any) -> int:
-    """Why a call that was told in words made no node, if it made none."""
+    """Why a call that was written in full created no node; MADE if it created one."""
     if node is not None or getattr(op, "made_inside", False):
         return Why.MADE
     if local.state.inference:

@@ -23,14 +23,14 @@ CONVOLUTION = "ConvolutionBackward0"
 
 
 class RuntimeArguments(NotedArguments):
-    """Reads nodes. Reading what they keep by the names that programs use would be told of."""
+    """Reads nodes. Reading them through the names of the public API would be recorded."""
 
     def read(self, node: Any) -> None:
-        """Read what a node keeps that has its number."""
+        """Read the arguments that a numbered node stores."""
         self.look(node, node.record_nr)
 
     def look(self, node: Any, number: int) -> None:
-        """Read what a node keeps."""
+        """Read the arguments that a node stores."""
         found = {}
         for slot, kept in zip(node.slots, node._saved or (), strict=False):
             value = kept.tensor if isinstance(kept, SavedVariable) else kept
@@ -47,7 +47,7 @@ class RuntimeArguments(NotedArguments):
 
 
 def _number(value: Any) -> object:
-    """The number that an operand is; as short as it may be written in its precision."""
+    """The value of a number argument, as short as its precision allows."""
     array = value._array if isinstance(value, Tensor) and not value.requires_grad else value
     if not isinstance(array, np.ndarray) or array.ndim:
         return None

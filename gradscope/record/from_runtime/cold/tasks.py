@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 Note: TypeAlias = "Callable[..., int]"
-"""Notes an event: its kind, graph task, node, and up to four numbers."""
+"""Records an event: its kind, graph task, node, and up to four numbers."""
 
 
 class TaskRows:
-    """The part of the catalog that knows graph tasks."""
+    """The part of the catalog that describes graph tasks."""
 
     base: int
     recent: Recent
@@ -46,7 +46,7 @@ class TaskRows:
     def task_begin(
         self, note: Note, task: Any, root: Any, counts: Ints, length: int, *, pool: bool
     ) -> None:
-        """A task starts; `counts`: the numbers of its nodes, and their counts."""
+        """Called when a task starts; `counts`: the numbers of its nodes, and their counts."""
         number = self.next_number()
         parent = task.parent
         info = task.exec_info or {}
@@ -58,10 +58,10 @@ class TaskRows:
         inputs = [self.number_of_node(n) for n, _ in task.inputs]
         needed = [self.number_of_node(n) for n, e in info.items() if e.needed]
         captured = [self.number_of_node(n) for n, e in info.items() if e.captures]
-        now = perf_counter_ns()  # after all nodes that were made before the recording are described
+        now = perf_counter_ns()  # after all nodes that existed before the recording are described
         called = self._sites.of_backward(sys._getframe(2), accumulates=task.accumulate_grad)
         self.recent.task(number, called)
-        # The row first: another thread may be writing down what has been noted so far.
+        # Write the row first: another thread may be flushing the notes.
         self.tasks.append({
             "id": number,
             "roots": roots, "inputs": inputs, "needed": needed, "captured": captured,
@@ -78,12 +78,12 @@ class TaskRows:
             note(events.ReentrantEnter, task, task.parent_node, depth, moved, at=now)
         note(events.TaskBegin, task, None, at=now)
         self.dependencies.append((now, task.record_nr, nodes, remaining))
-        if length >= 0:  # else the queue tells it
+        if length >= 0:  # otherwise the queue reports it
             queue = self._contexts.threads.here().id
             note(events.Push, task, root, task.reentrant_depth, length, queue)
 
     def task_end(self, note: Note, task: Any) -> None:
-        if task.record_nr <= self.base:  # it began before the recording did
+        if task.record_nr <= self.base:  # began before the recording
             return
         error = task.error
         text = "" if error is None else described(error)
@@ -97,7 +97,7 @@ class TaskRows:
             self.on_task_end(creates=task.create_graph)
 
     def raised(self, error: BaseException) -> tuple[int, int]:
-        """The type and the message of an error."""
+        """The text ids of an error's type and message."""
         message = described(error).partition(": ")[2]
         return self.texts[type(error).__name__], self.texts[message]
 

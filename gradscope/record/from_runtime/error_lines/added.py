@@ -49,7 +49,7 @@ class Answers:
             if called:
                 lines.append(f"It was raised in the backward called{called}.")
 
-    # -- where it comes from ------------------------------------------------------------------
+    # -- origin -------------------------------------------------------------------------------
 
     def _origin(self, case: Case) -> Iterator[str]:
         if case.node is not None:
@@ -98,7 +98,7 @@ class Answers:
             yield f"It was reached again through {name}, made after that{self._at(made.site)}."
 
     def _crossing(self, released_by: int, freed: Any) -> Any:
-        """The newer node through which this backward reached what an earlier one had released."""
+        """The newer node through which this backward reached a node released by an earlier one."""
         task = local.state.task
         if task is None:
             return None

@@ -22,17 +22,17 @@ MOST = 1 << 18
 """Number of records of one kind that are stored."""
 
 MANY = 64
-"""How many pieces there are before they are joined."""
+"""Number of pieces after which they are joined."""
 
 WRITES = 16
-"""How many writes are kept of one set of aliases."""
+"""Number of writes that are stored for a set of aliases."""
 
 NO_GRAD = -2
-"""In place of the sequence number of a call's node: grad mode was off."""
+"""Used instead of the sequence number of a call's node: grad mode was off."""
 
 
 class Maker(NamedTuple):
-    """The call that made something: which operation, where, and whether it recorded history."""
+    """The call that created a tensor or node: operation, line, and whether it recorded a graph."""
 
     op: int | str  # the number of an operation, or its name
     site: int
@@ -42,13 +42,13 @@ class Maker(NamedTuple):
 class WriteAt(NamedTuple):
     """One write to a set of aliases."""
 
-    version: int  # after it
+    version: int  # the version after it
     op: str
     site: int
 
 
 class RecentWrites:
-    """The last writes to a set of aliases, as one recording saw them."""
+    """The last writes to a set of aliases in one recording."""
 
     __slots__ = ("base", "last")
 
@@ -58,7 +58,7 @@ class RecentWrites:
 
 
 def remember_write(versions: Any, base: int, write: WriteAt) -> None:
-    """Keep a write where the set of aliases keeps its version: it is forgotten with it."""
+    """Store a write together with the version of the set of aliases, which frees it."""
     told = getattr(versions, "recorded", None)
     if told is None or told.base != base:
         versions.recorded = told = RecentWrites(base)
@@ -66,7 +66,7 @@ def remember_write(versions: Any, base: int, write: WriteAt) -> None:
 
 
 def writes_since(versions: Any, base: int, version: int) -> list[WriteAt]:
-    """The writes after a version, first to last, as far as they are remembered."""
+    """The writes after a version, from first to last, as far as they are stored."""
     told = getattr(versions, "recorded", None)
     if told is None or told.base != base:
         return []
@@ -74,7 +74,7 @@ def writes_since(versions: Any, base: int, version: int) -> list[WriteAt]:
 
 
 class _Bounded(dict[int, Any]):
-    """Keeps the last entries."""
+    """A mapping that keeps the last entries."""
 
     def keep(self, key: int, value: Any) -> None:
         if len(self) >= MOST:
@@ -92,7 +92,7 @@ class RecentColumns:
         self._count = 0
 
     def keep(self, table: Ints) -> None:
-        """Records that are flushed now."""
+        """Store records that are flushed now."""
         self.waiting = []
         if not table.shape[1]:
             return
@@ -104,7 +104,7 @@ class RecentColumns:
             self._parts = deque([np.concatenate(self._parts, axis=1)])
 
     def last(self, key: int) -> list[int] | None:
-        """The newest record that begins with this."""
+        """The newest record that begins with this value."""
         for part in (*self.waiting, *reversed(self._parts)):
             found = np.flatnonzero(part[0] == key)
             if len(found):
@@ -117,12 +117,12 @@ class RecentColumns:
 
 
 def called(table: Ints) -> Ints:
-    """Of ordinary calls, as their log has them: number, operation, site, sequence number."""
+    """The columns of ordinary calls: number, operation, site, sequence number."""
     return np.stack((table[0] & ~1, table[4], table[-2], table[5]))
 
 
 def released(runs: Ints, events: Ints) -> Ints:
-    """Of runs and single events, as their logs have them: released nodes, and the graph tasks."""
+    """Released nodes and the graph tasks that released them, from runs and single events."""
     single = events[[4, 3]][:, events[1] == SavedReleased.CODE]
     ran = runs[[3, 2]][:, runs[5] == 1]
     both = np.concatenate((ran, single), axis=1)
@@ -137,7 +137,7 @@ class Recent:
         self.calls = RecentColumns()
         self.released = RecentColumns()
         self._full: _Bounded = _Bounded()  # calls written out in full
-        self._outputs: _Bounded = _Bounded()  # tensor → the call that made it
+        self._outputs: _Bounded = _Bounded()  # tensor → the call that created it
         self._tasks: _Bounded = _Bounded()  # graph task → where backward was called
 
     def full_call(self, number: int, made: Maker) -> None:
@@ -149,10 +149,10 @@ class Recent:
     def task(self, number: int, site: int) -> None:
         self._tasks.keep(number, site)
 
-    # -- what is asked ------------------------------------------------------------------------
+    # -- lookups ------------------------------------------------------------------------------
 
     def maker(self, number: int) -> Maker | None:
-        """The call that made the tensor, or the node, of this number."""
+        """The call that created the tensor or node with this number."""
         call = self._outputs.get(number, number)
         if call in self._full:
             made: Maker = self._full[call]

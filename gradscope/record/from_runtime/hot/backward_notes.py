@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from gradscope.trace.schema import Event
 
 TAKEN, BEGUN, ENDED = "taken", "begun", "ended"
-"""How far a node has come that a thread attends to."""
+"""Stages of a node that a thread is processing."""
 
 
 class BackwardNotes(ThreadNotes):
-    """Notes the run of a node and the gradients it hands on in short, and other events singly."""
+    """Records runs of nodes and passed gradients in short form, and other events singly."""
 
     modules: ModuleRows
 
@@ -44,8 +44,10 @@ class BackwardNotes(ThreadNotes):
         self.hooked: Callable[[Any, int], None] | None = None
         """Called with each hook that is about to be called, and its kind."""
         self.answers: Answers | None = None
-        """What can be said of an error."""
-        self._attended: dict[Any, dict[int, tuple[Any, str]]] = {}  # each task's last, by thread
+        """Completes messages of errors."""
+        self._attended: dict[
+            Any, dict[int, tuple[Any, str]]
+        ] = {}  # the last node of each task, by thread
 
     def ran(self, begin: int, end: int, task: Any, node: Any, popped: int, released: int) -> None:
         self.runs.note(begin, end, task.record_nr, node.record_nr, popped, released)
@@ -57,15 +59,15 @@ class BackwardNotes(ThreadNotes):
         self.moves.note(begin, target.record_nr, index, nr, how, left, len(heap))
 
     def counted(self, counts: dict[Node, int]) -> Ints:
-        """The numbers of nodes, and beside them their counts."""
+        """The numbers of nodes, and in the second row their counts."""
         return np.array([[node.record_nr for node in counts], list(counts.values())], np.int64)
 
     def note(
         self, kind: type[Event], task: Any, node: Any, a: int = 0, b: int = 0, c: int = 0,
         d: int = 0, at: int = 0,
     ) -> int:  # fmt: skip
-        """One event by itself: a, b, c, d are what its latest code says. Returns its time."""
-        if task is not None and task.record_nr <= self.base:  # it began before the recording did
+        """Record a single event; a, b, c, d depend on its kind. Returns its time."""
+        if task is not None and task.record_nr <= self.base:  # began before the recording
             return at
         number = self.base if node is None else node.record_nr
         if number <= self.base and node is not None:
@@ -77,12 +79,12 @@ class BackwardNotes(ThreadNotes):
         return at
 
     def _attend(self, task: Any, node: Any, stage: str) -> None:
-        """Remember how far this thread has come with the node it attends to."""
+        """Store the stage of the node that this thread is processing."""
         self._attended.setdefault(task, {})[get_ident()] = node, stage
 
     def popped(self, task: Any, node: Any, at: int, length: int) -> None:
         self._attend(task, node, TAKEN)
-        if length >= 0:  # else it is told already
+        if length >= 0:  # otherwise it is already recorded
             self.note(events.Pop, task, node, length, self.contexts.threads.here().id, at=at)
 
     def node_begins(self, task: Any, node: Any, inputs: Sequence[Any]) -> None:
@@ -107,10 +109,10 @@ class BackwardNotes(ThreadNotes):
         return True
 
     def fail(self, task: Any, node: Any) -> None:
-        """Something raised at a node: in its function, before it, or after."""
+        """Record an exception at a node: in its function, before it, or after it."""
         attended, stage = self._attended.get(task, {}).get(get_ident(), (None, TAKEN))
         if task.last_told == node.record_nr > self.base:
-            return  # its run has been told: this comes from a signal
+            return  # its run is already recorded: the exception comes from a signal
         begin, popped, taken = task.taken
         if attended is not node:
             begun = taken is node
@@ -123,7 +125,7 @@ class BackwardNotes(ThreadNotes):
                 stage = BEGUN
         if stage is BEGUN:
             self.note(events.NodeEnd, task, node, 1)
-        if taken is node and stage is not TAKEN:  # else a hook raised before it began
+        if taken is node and stage is not TAKEN:  # otherwise a hook raised before it began
             self.runs.note(begin, perf_counter_ns(), task.record_nr, node.record_nr, 0, -1)
 
     def skipped(self, task: Any, node: Any) -> None:
@@ -154,7 +156,7 @@ class BackwardNotes(ThreadNotes):
         running.ours = False
         place, name = self.catalog.hook(hook)
         told = kind
-        if hasattr(module, "_modules"):  # a BackwardHook set up by hand may belong to anything
+        if hasattr(module, "_modules"):  # a BackwardHook may belong to any object
             told += MODULE * (self.modules.id(module, NONE) + 1)
         self.note(events.HookBegin, task, node, told, index, place, name)
         if self.hooked is not None:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class CallNotes:
-    """Notes a call with one or two inputs and one result by itself, and gives `catalog` others."""
+    """Records calls with one or two inputs and one result; passes others to `catalog`."""
 
     contexts: Contexts
     rest: Callable[[], None]
-    """Clears away what is noted, when there is no number left."""
+    """Clears the recorded notes when no numbers are left."""
 
     def __init__(self, session: Session, catalog: Catalog, layouts: Layouts, frees: Frees) -> None:
         self.numbers = session.numbers
@@ -45,13 +45,13 @@ class CallNotes:
         self, op: Any, op_number: int, node: Any, made: Any, meta: Any, state: Any, begin: int,
         frame: FrameType, *inputs: Any,
     ) -> None:  # fmt: skip
-        """Note a call with one or two inputs and one result."""
+        """Record a call with one or two inputs and one result."""
         end = perf_counter_ns()
         base, catalog = self.base, self.catalog
         site = self._site(frame)
         if state.special and "wrapped_number" in inputs[-1].__dict__:
-            inputs = inputs[:-1]  # the long way round makes tensors of numbers
-        if made.record_nr > base:  # a hook has seen it while it was made
+            inputs = inputs[:-1]  # the slower path converts numbers to tensors
+        if made.record_nr > base:  # a hook saw it during its creation
             context = self.contexts.of(state)
             number = catalog.call(op, inputs, (made,), node, begin, end, site, context, frame)
             if self.look is not None:

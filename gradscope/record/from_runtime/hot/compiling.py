@@ -16,7 +16,7 @@ LONG = 1 << 14
 
 
 class Compiling:
-    """Counts what a process records, and knows its C functions, once it has them."""
+    """Counts the records of a process, and holds its C functions after compilation."""
 
     functions: Functions | None = None
     _records = 0
@@ -24,13 +24,13 @@ class Compiling:
 
     @classmethod
     def counted(cls, records: int) -> Functions | None:
-        """So many more records were noted: the functions, if there is reason to have them."""
+        """Count new records. Returns the C functions if compiling has paid off."""
         cls._records += records
         if cls._records >= LONG and not cls._tried:
             cls._tried = True
             if not _possible():
                 return None
-            # Whatever is wrong with llvmlite here: Python serves.
+            # Whatever is wrong with llvmlite here, the Python versions work.
             with suppress(Exception), own_work("compiles its recorder"):
                 from gradscope.record.from_runtime.c_functions.telling import Functions
 
@@ -39,6 +39,6 @@ class Compiling:
 
 
 def _possible() -> bool:
-    """Whether words are 64 bits, and one thread runs at a time."""
+    """Whether words have 64 bits and only one thread runs at a time."""
     with_lock = getattr(sys, "_is_gil_enabled", lambda: True)
     return sys.maxsize > 1 << 32 and with_lock()

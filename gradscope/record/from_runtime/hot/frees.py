@@ -1,4 +1,4 @@
-"""Detects when the memory of a storage is freed, with weak references to its array; and nodes.
+"""Detects the release of storages, with weak references to their arrays, and of nodes.
 
 # Note [Large storages]
 Following a storage to its end costs almost a microsecond, as much as everything else recorded of a
@@ -19,17 +19,17 @@ from gradscope.runtime.core.graph.node import LAST, Node
 
 LARGE = 1 << 18
 NEVER = 1 << 62
-"""In place of the size of the smallest storage that is followed: none is."""
+"""Used instead of the smallest size of a followed storage: no storage is followed."""
 
 FOLLOWS_NODES = ("values", "full")
-"""Levels at which the ends of nodes are seen, which costs each node tenths of a microsecond."""
+"""Levels at which releases of nodes are recorded, which costs tenths of a microsecond per node."""
 
 SMALLEST = {"graph": NEVER, "engine": LARGE, "values": 0, "full": 0}
-"""From how many bytes on storages are followed, by level."""
+"""Smallest size in bytes of a followed storage, by level."""
 
 
 def follows_from(level: str) -> dict[str, int]:
-    """The same for a trace's `meta`, which says nothing where no storage is followed."""
+    """The smallest followed size for a trace's `meta`; absent if no storage is followed."""
     size = SMALLEST[level]
     return {} if size == NEVER else {"follows_from": size}
 
@@ -40,7 +40,7 @@ class _Followed(ref):  # type: ignore[type-arg]
 
 
 class Frees:
-    """Follows arrays, and keeps the numbers of storages whose array is gone, with the time."""
+    """Follows arrays, and stores the numbers of freed storages with the time."""
 
     def __init__(self, start: int, smallest: int) -> None:
         self.smallest = smallest
@@ -49,7 +49,7 @@ class Frees:
         self._freed: list[tuple[int, int]] = []
 
     def follow(self, array: Any, number: int) -> None:
-        """Notice when the memory of this array goes; memory that NumPy has borrowed has no end."""
+        """Record when the memory of this array is freed; memory not owned by NumPy is skipped."""
         while isinstance(array.base, np.ndarray):
             array = array.base
         if array.base is None:
@@ -58,28 +58,28 @@ class Frees:
             self._alive[number] = followed
 
     def _gone(self, followed: _Followed) -> None:
-        """Any thread calls this, whatever it is at: a list can be added to in the middle of it."""
+        """Called by any thread at any time: appending to a list is safe even then."""
         self._freed.append((followed.number, perf_counter_ns() - self._start))
         self._alive.pop(followed.number, None)
 
     def take(self) -> list[tuple[int, int]]:
-        """(storage, time) of all that went since the last time."""
+        """(storage, time) of all that were freed since the last time."""
         return take_all(self._freed)
 
     def stop(self) -> None:
-        """Follow nothing any longer."""
+        """Stop following."""
         self._alive.clear()
 
 
 class RuntimeNodeEnds:
-    """Keeps the numbers of nodes that are gone, with the time: nodes say so as they go."""
+    """Stores the numbers of released nodes with the time, as the nodes report it."""
 
     def __init__(self, base: int, start: int) -> None:
         self._gone: list[tuple[int, int]] = []
         gone = self._gone
 
         def goes(node: Any) -> None:
-            number = getattr(node, "record_nr", base)  # a call that failed has not numbered it
+            number = getattr(node, "record_nr", base)  # not numbered, because its call failed
             if number > base and node.sequence_nr != LAST:
                 gone.append((number, perf_counter_ns() - start))
 
@@ -93,5 +93,5 @@ class RuntimeNodeEnds:
             del Node.__del__  # type: ignore[attr-defined]
 
     def take(self) -> list[tuple[int, int]]:
-        """(node, time) of all that went since the last time."""
+        """(node, time) of all that were released since the last time."""
         return take_all(self._gone)

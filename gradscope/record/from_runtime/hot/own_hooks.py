@@ -1,4 +1,4 @@
-"""Our own hooks on nodes of the runtime, which are not reported."""
+"""gradscope's own hooks on nodes of the runtime, which are not reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RunningHook(threading.local):
-    """Which hook this thread runs."""
+    """Whether this thread runs a hook of gradscope."""
 
     ours = False
 
@@ -17,7 +17,7 @@ running = RunningHook()
 
 
 class OwnHook(partial[Any]):
-    """A hook of ours."""
+    """A hook of gradscope."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
 
 PACE = 8_000_000
-"""After so many nanoseconds of a backward there is a rest, too."""
+"""Nanoseconds of a backward after which notes are also cleared."""
 
 SLOTS = (
     (Node, "record_nr"), (Node, "sequence_nr"), (Node, "topological_nr"), (Tensor, "record_nr"),
     (Tensor, "_edge"), (Tensor, "_versions"), (VersionCounter, "value"), (ThreadState, "context"),
     (ThreadState, "grad_enabled"),
 )  # fmt: skip
-"""Where C functions look; see from_runtime/c_functions/telling.py for the order."""
+"""Slots that C functions read; see from_runtime/c_functions/telling.py for the order."""
 
 FOLLOWED = ((Node, "record_nr"), (GraphTask, "record_nr"), (GraphTask, "last_told"))
 
 
 class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
-    """The notes of one recording, and when C functions take them. `on_rest` clears them away."""
+    """The notes of one recording, and whether C functions write them. `on_rest` clears them."""
 
     def __init__(
         self, session: Session, catalog: Catalog, layouts: Layouts, modules: ModuleRows,
@@ -54,18 +54,18 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
         ProgramNotes.__init__(self, session.contexts, session.acts, modules)
         self.clock = perf_counter_ns
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
-        self.replays: Any = None  # whom captured steps tell of replays
+        self.replays: Any = None  # receives replays of captured steps
         self.on_rest = on_rest
-        self._due = 0  # when the next rest is, if a backward runs
+        self._due = 0  # when notes are cleared next, if a backward runs
         self._follower: Follower | None = None
 
     def without_events(self) -> None:
-        """Note the graph only: what backward does to it is left out."""
+        """Record the graph only, without the events of backwards."""
         self.ran = self.sent = _nothing  # type: ignore[method-assign]
         self.note = _nothing  # type: ignore[method-assign]
 
     def compile(self, functions: Functions, *, unused: bool) -> None:
-        """From now on, note by C functions. See Note [Numbers without objects]."""
+        """From now on, record with C functions. See Note [Numbers without objects]."""
         from gradscope.record.from_runtime.c_functions.tellers import CallTeller, Follower
 
         one, two, runs, moves, _ = (log.compile(functions) for log in self.logs)
@@ -84,14 +84,14 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
             )
             self.ran, self.sent = follower.ran, follower.sent  # type: ignore[method-assign]
             self.counted = follower.counted  # type: ignore[method-assign]
-        if probe.here is self:  # and not somebody who stands in for it during a pause
+        if probe.here is self:  # and not its replacement during a pause
             probe.take_callables(self)
 
     def finish(self) -> None:
-        """The recording is over, and nobody reads what is noted: hold nobody who holds this.
+        """Release references at the end of the recording, because nobody reads notes any more.
 
-        A call that is under way in another thread holds the callable it found, and that all it
-        needs; whoever looks for one now finds its twin in Python.
+        A call that is running in another thread holds the callable that it found, and so all its
+        data; a call that starts now finds the Python version.
         """
         self.on_rest = self.catalog.on_task_end = _nothing
         self.answers = self.catalog.on_tensor = self.replays = None
@@ -106,7 +106,7 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
         self._follower = None
 
     def rest(self) -> None:
-        """Clear the lists, and perhaps write what was in them."""
+        """Clear the lists, and write their contents if necessary."""
         self.on_rest()
         self._due = perf_counter_ns() + PACE
         follower = self._follower
@@ -121,5 +121,5 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
 
 
 def _nothing(*told: Any, **more: Any) -> Any:
-    """What is done with what is not to be noted."""
+    """Does nothing: for events that are not recorded."""
     return 0

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class ThreadNotes:
     """The part of the probe that follows several threads.
 
-    One thread alone tells a node's run in short; here any two events may have those of another
-    thread between them, so each is noted by itself, with its queue.
+    With one thread, the run of a node is one short record. With several threads, events of other
+    threads may lie between any two events, so each is recorded separately, with its queue.
     """
 
     catalog: Catalog
@@ -43,7 +43,7 @@ class ThreadNotes:
     def handed_on(
         self, task: Any, node: Any, following: Any, index: int, nr: int, how: int, left: int
     ) -> None:
-        """A gradient went from one node to the next."""
+        """Record a gradient that passed from one node to the next."""
         source = self.catalog.number_of_node(node) - self.base - 2 >> 1
         self.note(events.Decrement, task, following, source, index, left)
         kind, undefined = how % UNDEFINED, int(how >= UNDEFINED)
@@ -58,12 +58,12 @@ class ThreadNotes:
             self.catalog.places.moved(tensor, self.catalog.number_of(tensor), device)
 
     def _number(self, queue: Any) -> int:
-        """A queue goes by the number of the thread it belongs to."""
+        """The number of a queue: that of the thread it belongs to."""
         return self.contexts.threads.of(queue.state).id
 
 
 class DeviceNumbers:
-    """The devices of a recording, and which tensors turned out to be elsewhere than on the CPU."""
+    """The devices of a recording, and tensors that are not on the CPU."""
 
     def __init__(self, writer: Any) -> None:
         from gradscope.trace import schema
@@ -90,10 +90,10 @@ class DeviceNumbers:
             return self._ids[name]
 
     def moved(self, tensor: Any, number: int, device: Any) -> None:
-        """A tensor that was described is on this device, and so is its fresh storage."""
+        """Record that a described tensor and its new storage are on this device."""
         tensor._storage.record_nr = number
         self._moved.append((number, number, self.of(device)))
 
     def take(self) -> list[tuple[int, int, int]]:
-        """(tensor, storage, device) of all that moved since the last time."""
+        """(tensor, storage, device) of all that were moved since the last time."""
         return take_all(self._moved)

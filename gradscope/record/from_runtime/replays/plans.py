@@ -31,18 +31,18 @@ REPLAY = (
     "started",
 )  # fmt: skip
 MOST_GUARDS = 2000
-"""So many names of what guards look at are written."""
+"""Largest number of names checked by guards that is written."""
 
 
 class KnownPlan(NamedTuple):
-    """A plan that was told of: its id, and which text it had then."""
+    """A plan that has a row: its id, and its text at that time."""
 
     id: int
     text: str
 
 
 class Plans:
-    """Tells of captured steps, for one recording."""
+    """Writes captured steps of one recording."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -53,12 +53,12 @@ class Plans:
         self._call_ids, self._buffer_ids, self._missed_ids = count(), count(), count()
         self._new: list[tuple[Any, dict[str, Any]]] = []
         self._replays: list[tuple[Any, ...]] = []
-        self._as_ever: dict[int, int] = {}  # by step: so many calls of it were no replays
+        self._as_ever: dict[int, int] = {}  # by step: number of calls that were not replays
 
     # -- steps ----------------------------------------------------------------------------------
 
     def met(self, captured: Captured) -> int:
-        """The id of a captured step."""
+        """The id of a captured step, which is described at first use."""
         found = self._captured.get(captured)
         if found is not None:
             return found
@@ -75,7 +75,7 @@ class Plans:
         return self._session.sites.of_function(function)
 
     def _lacks(self, captured: Captured) -> Iterator[tuple[Lack, str, str]]:
-        """What a step did not do, why, and at which line."""
+        """What a step did not do, the reason, and the line."""
         for stop in captured.stops[:1]:
             kind = Lack.PIECE if captured.pieces else Lack.REPLAYED
             yield kind, stop.reason, stop.line
@@ -84,7 +84,7 @@ class Plans:
         yield from ((Lack.TOLD, reason, "") for reason in captured.untold)
 
     def _look(self) -> None:
-        """See what steps have not done since the last time."""
+        """Record what steps have not done since the last time."""
         for captured, number in list(self._captured.items()):
             told = self._told.setdefault(captured, {"lacks": 0, "as_ever": 0})
             lacks = list(self._lacks(captured))
@@ -107,7 +107,7 @@ class Plans:
     # -- plans ----------------------------------------------------------------------------------
 
     def replayed(self, replay: TemplateReplay, run: ReplayRun, ended: int) -> None:
-        """A plan has been replayed."""
+        """Record a replay of a plan."""
         known = self._plans.get(run.plan)
         if known is None or known.text != run.plan.text:
             number = self._plan(run, replay, NONE if known is None else known.id)
@@ -158,7 +158,7 @@ class Plans:
         self._new.append((row, cells))
 
     def flush(self) -> None:
-        """Hand all that is new to the writer."""
+        """Pass new rows to the writer."""
         self._look()
         block = self._session.writer.block
         new: dict[tuple[Any, tuple[str, ...]], list[dict[str, Any]]] = {}
@@ -177,7 +177,7 @@ class Plans:
 
 
 class Where:
-    """In which call or node of a template something ran."""
+    """Finds the call or node of a template in which something ran."""
 
     def __init__(self, template: Template) -> None:
         self._ops = _runs(
@@ -194,7 +194,7 @@ class Where:
 
 
 def _runs(template: Template, times: dict[Any, tuple[str, str, str]]) -> list[tuple[int, int, int]]:
-    """When each began and ended, and its id."""
+    """Start, end and id of each call or node, sorted."""
     found: list[tuple[int, int, int]] = []
     for part in template.parts:
         names = times.get(part.row)
@@ -206,6 +206,6 @@ def _runs(template: Template, times: dict[Any, tuple[str, str, str]]) -> list[tu
 
 
 def _around(runs: Sequence[tuple[int, int, int]], begin: int, end: int) -> int:
-    """The innermost of those that were under way."""
+    """The id of the innermost one that was running."""
     inside = [run for run in runs if run[0] <= begin and end <= run[1]]
     return max(inside)[2] if inside else NONE

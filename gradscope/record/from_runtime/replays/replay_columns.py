@@ -1,11 +1,12 @@
-"""What stands in each column of what is written: ids, times, steps; and what of it a replay moves.
+"""The content of each column: ids, times or steps; and which values a replay shifts.
 
 # Note [Rows of replays]
-All numbers that a recording gives out rise: ids, sequence numbers, spans, steps. So the rows of a
-step that is replayed are those of its template, each number moved by how many were given out since.
-What was there before the template (parameters, the gradients before, arguments) is looked up: the
-same tensors have the same ids, other arguments theirs. Moments are moved by the replay's own clock:
-when each piece of the plan began and ended is known; between these, time runs as in the template.
+All numbers that a recording assigns increase: ids, sequence numbers, spans, steps. So the rows of a
+replayed step are those of its template, with each number shifted by the count of numbers assigned
+since. Objects that existed before the template (parameters, their gradients, arguments) are looked
+up: the same tensors have the same ids, other arguments have theirs. Times are shifted by the clock
+of the replay: start and end of each piece of the plan are known, and times between are
+interpolated.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Filled(Enum):
-    """What a number in a column is."""
+    """The meaning of numbers in a column."""
 
     AS_IT_IS = auto()
     NUMBER = auto()  # of a call, node, tensor, storage or graph task
-    SEEN = auto()  # twice that, and one bit
+    SEEN = auto()  # twice that number, plus one bit
     TIME = auto()
     STEP = auto()
     SPAN = auto()
@@ -52,10 +53,10 @@ WRITTEN_ONCE = (
     schema.Step, schema.CapturedStep, schema.Missed, schema.Plan, schema.PlanCall, schema.Buffer,
     schema.Replay, tables.ShortOperator, tables.ShortSlot, tables.ShortLayout, tables.ShortContext,
 )  # fmt: skip
-"""Tables of which a replay has no rows of its own; steps are begun as they come."""
+"""Tables without rows of replays; steps are begun separately."""
 
 STEPPED = ("id", "lr", "none", "many")
-"""Columns of an optimizer's step that hold for its replays; others say what was seen of it."""
+"""Columns of an optimizer's step that are also valid for its replays; others were observed."""
 
 IN_SHORT: dict[type[Row], dict[str, Filled]] = {
     tables.ShortCall: {
@@ -81,7 +82,7 @@ IN_SHORT: dict[type[Row], dict[str, Filled]] = {
 
 
 def kind_of(row: type[Row], column: Column) -> Filled:
-    """What stands in a column."""
+    """The meaning of a column's numbers."""
     if row in IN_SHORT:
         return IN_SHORT[row].get(column.name, Filled.AS_IT_IS)
     if column.time:
@@ -99,15 +100,15 @@ def kind_of(row: type[Row], column: Column) -> Filled:
 
 @dataclass(frozen=True, slots=True)
 class MovedColumn:
-    """A column, and what of it moves."""
+    """A column, and which of its values a replay shifts."""
 
     name: str
     kind: Filled
     values: Any  # flat
     lengths: Ints | None  # of each cell, if cells are lists
-    inside: Any  # which values count from the template on
-    places: Ints  # of each value among the tensors that are looked up, or among the moments
-    rows: Ints | None = None  # of a version: which tensor that is looked up
+    inside: Any  # which values were assigned since the template began
+    places: Ints  # index of each value among the tensors that are looked up, or among the times
+    rows: Ints | None = None  # of a version: the index of its looked-up tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class ColumnPart:
     columns: tuple[MovedColumn, ...]
     amend: bool
     count: int
-    described: Ints  # of each row: which tensor that is looked up it describes
+    described: Ints  # of each row: the index of the looked-up tensor that it describes
 
     def column(self, name: str) -> MovedColumn:
         return next(each for each in self.columns if each.name == name)
@@ -126,19 +127,19 @@ class ColumnPart:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Where a template begins in each count, and what is looked up."""
+    """The counts at which a template begins, and the ids that are looked up."""
 
     number: int
     sequence: int
     span: int
     act: int
     step: int
-    known: Ints  # ids that are looked up, in order
-    moments: Ints  # in order
+    known: Ints  # ids that are looked up, sorted
+    moments: Ints  # sorted
 
 
 def part_of(row: type[Row], block: Block, basis: Basis, memory: Mapping[int, int]) -> ColumnPart:
-    """A block, with what moves in it; `memory`: the storages of tensors that are views."""
+    """A block with its shifted values; `memory`: the storages of tensors that are views."""
     tensor = block.data.get("tensor")
     of_tensor = None
     if tensor is not None and not isinstance(tensor, Ragged):
@@ -183,7 +184,7 @@ NOWHERE = np.zeros(0, np.int64)
 
 
 def places(known: Ints, values: Any) -> Ints:
-    """Where each value stands among these; NONE where it does not."""
+    """The index of each value among these; NONE if it is absent."""
     values = np.asarray(values, np.int64)
     if not len(known):
         return np.full(len(values), NONE)
@@ -193,7 +194,7 @@ def places(known: Ints, values: Any) -> Ints:
 
 
 def moments_in(blocks: Iterable[tuple[type[Row], Block]]) -> Ints:
-    """Every moment that is told of."""
+    """All times in these rows."""
     found = [NOWHERE]
     for row, block in blocks:
         for column in columns(row):

@@ -1,4 +1,4 @@
-"""What is looked up for a template and for a replay, of tensors, and of what was told."""
+"""Lookups of tensors and of recorded rows, for a template and its replays."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from gradscope.trace.schema.declare import Row
 
 NOBODYS = NONE - 1
-"""In place of the id of what nobody has told of."""
+"""Used instead of the id of an object that is not recorded."""
 
 
 def rates_of(optimizer: Any) -> tuple[float, ...]:
-    """The learning rate of each of its groups."""
+    """The learning rate of each parameter group."""
     return tuple([setting(group.get("lr")) for group in optimizer.param_groups])
 
 
 def number_in(told: Any, base: int) -> int:
-    """The number of a tensor or node that this recording knows, with its bit; else 0."""
+    """The number of a tensor or node of this recording, with its bit; else 0."""
     number = 0 if told is None else int(told.record_nr)
     return number if number > base else 0
 
 
 class KnownLook(NamedTuple):
-    """By which numbers a tensor is known; 0: by none."""
+    """The numbers of a tensor, its storage and its node; 0: it has none."""
 
     itself: int  # with its bit
     storage: int
@@ -48,30 +48,30 @@ UNKNOWN = KnownLook(0, 0, 0)
 
 
 def known_of(tensor: Any, base: int) -> KnownLook:
-    """Its numbers in this recording."""
+    """The numbers of a tensor in this recording."""
     edge = tensor._edge
     node = None if edge is None else edge[0]
     return KnownLook(*(number_in(each, base) for each in (tensor, tensor._storage, node)))
 
 
 def grad_of(tensor: Any) -> Any:
-    """The gradient it has; to look at it warns nobody."""
+    """The gradient of a tensor, read without a warning."""
     return None if tensor._meta is None else tensor._meta.grad
 
 
 def accumulator_of(tensor: Any) -> Any:
-    """The node that gathers its gradient, if there is one now."""
+    """The node that accumulates its gradient, if it exists."""
     weak = None if tensor._meta is None else tensor._meta.accumulator
     return None if weak is None else weak()
 
 
 def id_of(number: int, base: int) -> int:
-    """A number as the trace has it; NOBODYS for 0."""
+    """The id in the trace for a number; NOBODYS for 0."""
     return (number - base - 2) >> 1 if number else NOBODYS
 
 
 def gathers_in(told: Sequence[tuple[type[Row], Block]], leaves: Sequence[int]) -> dict[int, int]:
-    """Which nodes these leaves got to gather their gradients, by the leaf's place."""
+    """The new accumulation nodes of these leaves, by the index of the leaf."""
     found: dict[int, int] = {}
     of = {leaf: place for place, leaf in enumerate(leaves) if leaf != NOBODYS}
     for row, block in told:
@@ -84,7 +84,7 @@ def gathers_in(told: Sequence[tuple[type[Row], Block]], leaves: Sequence[int]) -
 
 
 def memory_of(told: Sequence[tuple[type[Row], Block]]) -> dict[int, int]:
-    """The storages of tensors that look at one with another id."""
+    """The storages of tensors whose storage has another id."""
     found: dict[int, int] = {}
     for row, block in told:
         names = {tables.ShortView: ("number", "storage"), schema.Tensor: ("id", "storage")}.get(row)
@@ -100,7 +100,7 @@ def version_of(tensor: Any) -> int:
 
 
 def without_older(row: type[Row], block: Block, basis: Basis) -> Block | None:
-    """A block without what it says of rows from before the template; None: nothing is left."""
+    """A block without amendments of rows from before the template; None: nothing is left."""
     id = next((column for column in columns(row) if column.name == "id"), None)
     kind = Filled.AS_IT_IS if id is None else kind_of(row, id)
     first = {
@@ -118,7 +118,7 @@ def without_older(row: type[Row], block: Block, basis: Basis) -> Block | None:
 
 
 def contexts_in(parts: Sequence[ColumnPart]) -> set[int]:
-    """The positions that a template names."""
+    """The contexts that a template refers to."""
     found: set[int] = set()
     for part in parts:
         for column in part.columns:
@@ -128,6 +128,6 @@ def contexts_in(parts: Sequence[ColumnPart]) -> set[int]:
 
 
 def events_in(told: Sequence[tuple[type[Row], Block]]) -> int:
-    """About how many events these rows stand for, as the source counts them."""
+    """Approximate number of events in these rows, counted like in the source."""
     many = {tables.ShortRun: 4, tables.ShortMove: 3, tables.ShortSingle: 1}
     return sum(many.get(row, 0) * block.rows for row, block in told)

@@ -71,7 +71,7 @@ ONCE = (
     schema.ParamGroupAct, schema.StatementAct, schema.FunctionAct, schema.WarningAct,
     schema.KeptAct, schema.HookAct, schema.ScheduleAct,
 )  # fmt: skip
-"""Acts that are recorded once for each line or object."""
+"""Acts that are recorded once per line or object."""
 
 TOLD = (
     schema.Op, schema.Node, schema.Edge, schema.Tensor, schema.Storage, schema.Version,
@@ -79,29 +79,29 @@ TOLD = (
     tables.ShortOrigin, tables.ShortExplicit, tables.ShortView, tables.ShortSaved, tables.ShortRun,
     tables.ShortMove, tables.ShortSingle, tables.ShortCounted,
 )  # fmt: skip
-"""The tables that replays have rows in."""
+"""The tables in which replays have rows."""
 
 HOOKS = frozenset((events.HookBegin.CODE, events.HookEnd.CODE, events.Error.CODE))
 
 
 class Replays:
-    """Makes the rows of replays, for one recording."""
+    """Creates the rows of replays in one recording."""
 
     over = False
 
     def __init__(self, session: Session, catalog: Catalog, frees: Frees) -> None:
-        self.reason = ""  # why steps run as ever before this recording; "": they do not
+        self.reason = ""  # why steps run uncaptured in this recording; "": they do not
         self._session, self._catalog, self._frees = session, catalog, frees
         self._overheard = session.writer
-        self.events = 0  # so many were told, as the source counts them
+        self.events = 0  # number of recorded events, counted like in the source
         self._waiting: list[TemplateReplay] = []
         self._plans = Plans(session)
-        self._gathers: dict[int, int] = {}  # ids of nodes that gather gradients, by leaf
+        self._gathers: dict[int, int] = {}  # ids of accumulation nodes, by leaf
 
     # -- the template ---------------------------------------------------------------------------
 
     def open(self, tensors: Sequence[Any]) -> ReplayWindow | None:
-        """Listen to what is told of a step."""
+        """Start capturing the rows of a step."""
         session, base = self._session, self._session.base
         if self._overheard.heard is not None or not session.flush():
             return None
@@ -119,7 +119,7 @@ class Replays:
         )  # fmt: skip
 
     def close(self, window: ReplayWindow | None) -> None:
-        """Stop listening."""
+        """Stop capturing rows."""
         if window is None:
             return
         window.ended = self._marks()
@@ -129,7 +129,7 @@ class Replays:
     def template(
         self, window: ReplayWindow | None, results: Sequence[Any], calls: Sequence[Any]
     ) -> Template | None:
-        """What was told in a window, if that can be told again."""
+        """The captured rows of a window, if they can be used for replays."""
         if window is None or window.ended is None:
             return None
         session, base, begun = self._session, self._session.base, window.begun
@@ -168,7 +168,7 @@ class Replays:
         )  # fmt: skip
 
     def _stepped(self, parts: Sequence[ColumnPart]) -> tuple[OptimizerRates, ...]:
-        """Where it says of an optimizer how far it stepped."""
+        """The rows with the learning rates of optimizer steps."""
         acts = self._session.acts.acts
         optimizers = {acts.of(each): ref(each) for each in acts.optimizers()}
         by: dict[int, int] = {}  # the optimizers of acts
@@ -192,7 +192,7 @@ class Replays:
         return tuple(found)
 
     def _looked_up(self, window: ReplayWindow) -> list[int]:
-        """The ids of tensors and gradients that were there before; else NOBODYS."""
+        """The ids of tensors and gradients that existed before; else NOBODYS."""
         base, found = self._session.base, []
         grads = [None if weak is None else weak() for weak in window.grads]
         for each, before in zip((*window.tensors, *grads), window.numbers, strict=True):
@@ -201,7 +201,7 @@ class Replays:
         return found
 
     def _refused(self, window: ReplayWindow, told: Any, parts: Any, of: Any, basis: Basis) -> bool:
-        """Whether rows of replays could say what is not so."""
+        """Whether the rows of replays might be incorrect."""
         if any(row not in TOLD for row, _ in told):
             return True
         if any(thread != window.thread for thread, *_ in of.values()):
@@ -226,7 +226,7 @@ class Replays:
     # -- a replay -------------------------------------------------------------------------------
 
     def begin(self, template: Template, tensors: Sequence[Any]) -> TemplateReplay:
-        """A replay is about to begin."""
+        """Called before a replay: assign its numbers."""
         session, begun = self._session, template.begun
         base, catalog = session.base, self._catalog
         every = [*tensors, *(grad_of(tensor) for tensor in tensors)]
@@ -275,7 +275,7 @@ class Replays:
         )  # fmt: skip
 
     def end(self, replay: TemplateReplay, results: Sequence[Any], run: ReplayRun) -> None:
-        """It is over."""
+        """Called after a replay: complete its times and numbers."""
         session, template = self._session, replay.template
         begun, ended, start = template.begun, template.ended, session.start
         contexts = session.contexts
@@ -320,7 +320,7 @@ class Replays:
         return int(catalog.storage_of(tensor, catalog.number_of(tensor)))
 
     def _is(self, tensor: Any, known: KnownLook, shift: int) -> None:
-        """A tensor that a replay has made is known by these numbers."""
+        """Assign these numbers to a tensor that a replay created."""
         tensor.record_nr = known.itself + shift
         memory = known.itself & ~1
         if known.storage > self._session.base and known.storage != memory:
@@ -335,11 +335,11 @@ class Replays:
             frees.follow(tensor._array, memory + shift)
 
     def met(self, captured: Any) -> None:
-        """A captured step is called."""
+        """Called when a captured step is called."""
         self._plans.met(captured)
 
     def flush(self) -> None:
-        """Hand the rows of all replays so far to the writer."""
+        """Pass the rows of all replays so far to the writer."""
         self._plans.flush()
         waiting = take_all(self._waiting)
         while waiting:
@@ -353,7 +353,7 @@ class Replays:
                     self._session.writer.block(part.row, columns, amend=part.amend)
 
     def _marks(self) -> WindowMarks:
-        """How far everything has come; costs a number of each count."""
+        """The current value of every count; uses up one number of each."""
         session = self._session
         return WindowMarks(
             session.numbers.take(), next(local.state.sequence), next(session.contexts.spans.ids),

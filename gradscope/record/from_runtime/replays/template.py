@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class OptimizerRates(NamedTuple):
-    """A row that says by which rates an optimizer stepped."""
+    """The row in which an optimizer's step states its learning rates."""
 
     part: int
-    first: int  # the place of its rates among those of the part
+    first: int  # the index of its rates among those of the part
     optimizer: ref[Any]
     rates: tuple[float, ...]
 
@@ -37,50 +37,50 @@ class Template:
     ended: WindowMarks
     basis: Basis
     parts: tuple[ColumnPart, ...]
-    contexts: dict[int, tuple[int, int, int, int, int]]  # that calls name
-    tensors: tuple[int, ...]  # what is looked up: ids, of tensors, then of their gradients
-    gathering: tuple[int, ...]  # and of the nodes that gathered these
-    storages: tuple[int, ...]  # and of the tensors' storages
-    gathers: dict[int, int]  # ids of those that gather them in the end, by the tensor's place
+    contexts: dict[int, tuple[int, int, int, int, int]]  # those that calls refer to
+    tensors: tuple[int, ...]  # ids that are looked up: of tensors, then of their gradients
+    gathering: tuple[int, ...]  # and of the nodes that accumulated these
+    storages: tuple[int, ...]  # and of the storages of the tensors
+    gathers: dict[int, int]  # ids of their final accumulation nodes, by index of the tensor
     versions: Ints
-    grads: tuple[KnownLook, ...]  # each tensor's gradient in the end, where the step has made it
+    grads: tuple[KnownLook, ...]  # each tensor's gradient at the end, if the step created it
     results: tuple[KnownLook, ...]
-    calls: Sequence[tuple[int, int]]  # when each call of the plan began and ended
+    calls: Sequence[tuple[int, int]]  # start and end of each call of the plan
     stepped: tuple[OptimizerRates, ...]
-    spent: list[int]  # how long each took in the fastest replay in which it was a piece of its own
-    many: int  # numbers that were given out
-    steps: tuple[int, ...]  # places of the moments at which a step began
+    spent: list[int]  # shortest duration of each call in a replay in which it was a separate piece
+    many: int  # number of assigned numbers
+    steps: tuple[int, ...]  # indices of the times at which a step began
     events: int
 
 
 @dataclass(slots=True)
 class TemplateReplay:
-    """One replay: what it moves, and by how much."""
+    """One replay, and the amounts by which it shifts numbers."""
 
     template: Template
     delta: int  # of ids
-    found: Ints  # ids of what is looked up
-    known: Any  # whether each of these was told of before
-    versions: Ints  # by how much each has risen
+    found: Ints  # looked-up ids
+    known: Any  # whether each of these is already in the trace
+    versions: Ints  # the increase of each version
     sequence: int
     span: int
     act: int
     step: int
-    skipped: int  # steps that had begun already
+    skipped: int  # steps that had already begun
     begun: int
-    tensors: Sequence[Any]  # until it is over
-    moments: Any = None  # the template's, on the replay's clock
+    tensors: Sequence[Any]  # until the replay is over
+    moments: Any = None  # the times of the template on the clock of the replay
     rates: list[tuple[OptimizerRates, tuple[float, ...]]] = field(
         default_factory=list
-    )  # other ones
+    )  # learning rates that differ
 
 
 def moments(
     template: Template, begun: int, ended: int, pieces: Sequence[Any], times: Sequence[int]
 ) -> Ints:
-    """When all that is told of happened in a replay. See Note [Rows of replays].
+    """The times of all events in a replay. See Note [Rows of replays].
 
-    What was fused has the time of the whole, in the shares that its calls had in replays before
+    The time of a fused piece is divided in the proportions that its calls had in replays before
     they were fused, or in the template.
     """
     before, after = [template.begun.t], [begun]
@@ -98,12 +98,12 @@ def moments(
     after.append(ended)
     known = np.maximum.accumulate(np.array(before, np.int64))
     found = np.interp(template.basis.moments, known, np.array(after, np.float64)).astype(np.int64)
-    steps = np.arange(len(found))  # no two moments become one
+    steps = np.arange(len(found))  # all times are distinct
     return np.maximum.accumulate(found - steps) + steps
 
 
 class TemplateRows:
-    """The rows of several replays of one template, all at once."""
+    """The rows of several replays of one template, created together."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class TemplateRows:
         self._context = context
 
     def of(self, nr: int, part: ColumnPart) -> dict[str, Any]:
-        """The columns of one block, the how-manieth."""
+        """The columns of one block; `nr`: its index."""
         keep = self._kept(part)
         made: dict[str, Any] = {}
         for column in part.columns:
@@ -144,7 +144,7 @@ class TemplateRows:
         return made
 
     def _say_rates(self, nr: int, count: int, values: Any) -> None:
-        """Where optimizers stepped by other rates than in the template."""
+        """Write the learning rates of optimizers that differ from the template."""
         for place, replay in enumerate(self.replays):
             for stepped, rates in replay.rates:
                 if stepped.part == nr:
@@ -152,7 +152,7 @@ class TemplateRows:
                     values[first : first + len(rates)] = rates
 
     def _kept(self, part: ColumnPart) -> Any:
-        """The rows of tensors that nobody was told of before; None: all rows."""
+        """The rows of tensors that are not in the trace yet; None: all rows."""
         if (part.described < 0).all():
             return None
         known = np.concatenate([self._known, np.zeros((self.many, 1), bool)], axis=1)
@@ -181,7 +181,7 @@ class TemplateRows:
         return moved.ravel()
 
     def _contexts(self, values: Any) -> Any:
-        """Where each call was: in the graph tasks and steps of its own replay."""
+        """The context of each call, with the graph tasks and steps of its own replay."""
         template, first = self.template, self.template.basis.number
         used, at = np.unique(values, return_inverse=True)
         made = np.zeros((self.many, len(used)), np.int64)

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WindowMarks:
-    """How far all that a recording counts had come at some moment."""
+    """The state of all counts of a recording at one time."""
 
-    number: int  # all numbers given out from here on are higher
+    number: int  # all numbers assigned from here on are higher
     sequence: int  # of the next node of this thread
     span: int
     act: int
     step: int
-    is_over: bool  # whether the next step begins when history is recorded again
-    t: int  # on the trace's clock
+    is_over: bool  # whether the next step begins when a graph is recorded again
+    t: int  # on the clock of the trace
 
 
 @dataclass(slots=True)
 class ReplayWindow:
-    """One step that ran while somebody listened."""
+    """One step whose rows were captured."""
 
-    tensors: Sequence[Any]  # that it could reach, or was given
-    grads: Sequence[Any]  # theirs, when it began: weak, or None
-    numbers: list[int]  # of both, when it began; 0: it had none yet
-    gathering: list[int]  # numbers of the nodes that gathered gradients of these tensors then
+    tensors: Sequence[Any]  # those that it could reach, or received
+    grads: Sequence[Any]  # their gradients when it began: weak references, or None
+    numbers: list[int]  # of both when it began; 0: no number yet
+    gathering: list[int]  # numbers of the nodes that accumulated gradients of these tensors then
     storages: list[int]  # and of their storages
     versions: list[int]
     begun: WindowMarks

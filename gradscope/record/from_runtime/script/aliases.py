@@ -27,7 +27,7 @@ HOMES = {
     "safetensors": "gradscope.runtime.standins.safetensors",
     VISION: "gradscope.runtime.standins.torchvision",
 }
-"""Names of packages in a script, and the packages it gets."""
+"""Names of packages in a script, and the packages that are imported for them."""
 
 
 class _SameModule(Loader):
@@ -41,7 +41,7 @@ class _SameModule(Loader):
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec  # the import system has just set that of the alias
+        module.__spec__ = self._spec  # the import system has just set the one of the alias
 
 
 class TorchFinder(MetaPathFinder):
@@ -155,7 +155,7 @@ SERVERS = "gradscope.record.from_runtime.script.in_fork_server"
 
 
 def _for_fork_server(data: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with which a fork server starts: it gets the aliases before any other import.
+    """Arguments with which a fork server starts: it installs the aliases before any other import.
 
     From Python 3.13.2 on the server imports the script before any other module. The script is not
     passed here: each child imports it, after it has got the aliases.
@@ -214,7 +214,7 @@ def _lacks(module: str, name: str, words: str = "") -> str:
 
 def _shown(module: str) -> str:
     """The name in scripts of a module of the runtime."""
-    for alias, home in sorted(HOMES.items(), key=lambda each: -len(each[1])):  # the innermost
+    for alias, home in sorted(HOMES.items(), key=lambda each: -len(each[1])):  # the innermost one
         if module == home or module.startswith(f"{home}."):
             return alias + module.removeprefix(home)
     return module

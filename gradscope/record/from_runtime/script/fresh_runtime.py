@@ -1,4 +1,4 @@
-"""All switches of the runtime, to run a program as in a new process."""
+"""Resets all switches of the runtime, to run a program as in a new process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWN = "gradscope.runtime."
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A value that programs set, and what it is at first."""
+    """A value that programs set, and its initial value."""
 
     owner: Any
     name: str
@@ -62,7 +62,7 @@ _LATE: dict[str, dict[str, Any]] = {
     "nn.modules.module_parts.global_hooks": {"everywhere.backward_is_full": None},
     "nn.utils.parametrize": {"_Kept.depth": 0},
 }
-"""The same in modules that programs may do without, with what is there at first."""
+"""The same for modules that are not always imported, with the initial values."""
 
 _CONTAINERS = {
     "core.devices.devices": ("device._defaults",),
@@ -72,21 +72,22 @@ _CONTAINERS = {
     "serialization.safe_globals": ("_allowed",),
     "core.state.warned": ("_said",),
 }
-"""What programs fill, and is empty at first; or what holds such containers."""
+"""Containers that programs fill and that are empty at first, or objects that hold such containers.
+"""
 
 _REGISTRIES = {
     "distributions.constraint_registry": ("biject_to._registry", "transform_to._registry"),
     "distributions.kl": ("_KL_REGISTRY", "_KL_MEMOIZE"),
 }
-"""Functions by what they are for, the runtime's own among them."""
+"""Registries of functions, which also contain those of the runtime."""
 
 _ROOMS = {"amp.autocast_mode": "amp.kept", "library": "core.dispatch.operators.snapshot"}
-"""Modules with more to keep, and who does: `kept()` takes it, `put_back(None)` is as at first."""
+"""Modules with more state: `kept()` returns it, and `put_back(None)` resets it."""
 
 
 @contextmanager
 def fresh_state() -> Iterator[None]:
-    """Inside, all is as when the runtime has just been imported; afterwards, as it was."""
+    """Reset the state of the runtime inside this context, and restore it afterwards."""
     fields = [(field, getattr(field.owner, field.name)) for field in _fields()]
     threads = settings.chosen_threads()
     contents = [(each, each.copy()) for each in _containers()]
@@ -125,7 +126,7 @@ def fresh_state() -> Iterator[None]:
 
 
 def _put_back(fields: list[tuple[_Field, Any]], contents: list[tuple[Any, Any]]) -> None:
-    for field in _fields():  # those of modules that were loaded since, too
+    for field in _fields():  # including modules that were imported since
         setattr(field.owner, field.name, field.first)
     for container in _containers():
         container.clear()
@@ -165,7 +166,7 @@ def _registries() -> list[dict[Any, Any]]:
 
 
 def _only_own(registries: list[dict[Any, Any]]) -> None:
-    """Take out what is not the runtime's own."""
+    """Remove entries that are not part of the runtime."""
     for registry in registries:
         for key, function in list(registry.items()):
             if not getattr(function, "__module__", "").startswith(OWN):
@@ -183,7 +184,7 @@ def _loaded(names: Iterable[str]) -> list[Any]:
 
 
 def _all(paths: Mapping[str, tuple[str, ...]]) -> list[Any]:
-    """What is at these paths in modules that are loaded."""
+    """The objects at these paths in imported modules."""
     return [
         _reached(module, path.split("."))
         for name, inside in paths.items()

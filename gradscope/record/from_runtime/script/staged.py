@@ -1,4 +1,4 @@
-"""What a script finds when it runs on the runtime, and what running it has to know of that."""
+"""Prepares the process for a script that runs on the runtime."""
 
 from __future__ import annotations
 

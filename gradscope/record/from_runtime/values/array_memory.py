@@ -11,7 +11,7 @@ READ_ONLY = 0x100
 
 
 def memory(tensor: Any) -> memoryview | None:
-    """The bytes from a tensor's first element to its last; None: they cannot be looked at."""
+    """The bytes from a tensor's first element to its last; None: not readable."""
     if tensor.device.type != "cpu" or tensor.is_sparse or tensor.is_conj() or tensor.is_neg():
         return None
     shape, at = tensor.shape, tensor.data_ptr()
@@ -23,5 +23,5 @@ def memory(tensor: Any) -> memoryview | None:
 
 
 def address(tensor: Any) -> int:
-    """Where its first element is; 0: nowhere."""
+    """The address of its first element; 0: it has no memory."""
     return int(tensor.data_ptr())

@@ -1,13 +1,13 @@
-"""The statistics of all that was looked at, as rows of numbers that compiled kernels write.
+"""Statistics of measured arrays, as rows of numbers written by compiled kernels.
 
 # Note [Measured once]
-Most of what a backward shows is what it showed before: a node returns a gradient, the next one
-takes it, and it becomes `.grad`; or a node only lays it out anew. Between these looks nothing but
-the engine's own code runs, which writes into a gradient only where it tells of a sum. So a finite
-array is known again, by itself or as all of the array that owns its memory, as long as that lives,
-until users' code may have run. It is not kept for that: the engine looks at who holds an array.
-Likewise the result of a call is known in its views, until something is written or the program gets
-hold of its memory (`lent`).
+Most values in a backward occur several times: a node returns a gradient, the next one receives it,
+and it becomes `.grad`; or a node only changes its layout. Between these measurements only code of
+the engine runs, which writes into a gradient only where it reports a sum. So a finite array is
+recognized, by its identity or that of the array that owns its memory, until it is freed or users'
+code may have run. It is not kept alive for that, because the engine checks the references to an
+array. Likewise the result of a call is recognized in its views, until something is written or the
+program gets access to its memory (`lent`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
 
 ROWS = 1 << 11
-"""How many rows are made at once."""
+"""Number of rows that are created at once."""
 
 COUNTED = len(Statistics._fields) - 1
-"""How many numbers a row has before it names the bad elements."""
+"""Number of columns of a row before the indices of the bad elements."""
 
 WORTH, LONG = pays_from(1 << 13), pays_from(1 << 16)
-"""After so many looks at small arrays the kernels are read: where Numba is there; and anyway."""
+"""Number of measurements of small arrays after which kernels are loaded: if Numba is imported, and
+in any case."""
 
 ndarray = np.ndarray
 
 
 class MeasuredRows:
-    """Some rows, and which are taken."""
+    """A block of rows, and which of them are used."""
 
     __slots__ = ("cells", "first", "left", "next")
 
@@ -53,7 +54,7 @@ class MeasuredRows:
 
 
 class Measured:
-    """Gives out rows, fills them, and reads them once. Rows have numbers from 0."""
+    """Assigns rows, fills them, and reads each once. Rows have numbers from 0."""
 
     def __init__(self) -> None:
         self._rows = MeasuredRows(0)
@@ -63,36 +64,36 @@ class Measured:
         self._kernels: dict[str, Any] = {}
 
     def forget(self) -> None:
-        """What was looked at may have changed. See Note [Measured once]."""
+        """Forget all arrays, because they may have changed. See Note [Measured once]."""
         self._known.clear()
 
     def lent(self, array: Any) -> None:
-        """The same of one array, and of all that shares its memory."""
+        """Forget this array and the owner of its memory, because the program may change them."""
         self._known.pop(id(array), None)
         self._known.pop(id(array.base), None)
 
     def row(self, array: Any) -> tuple[int, bool]:
-        """The row of an array, and whether something is not finite in it."""
+        """Measure an array. Returns its row, and whether any value is not finite."""
         rows, place = self._place()
         return rows.first + place, self._fill(array, rows.cells, place)
 
     def of_gradient(self, array: Any) -> tuple[int, bool]:
-        """The same of an array that only the engine sees."""
+        """Like `row`, for an array that only the engine can access."""
         whole = _whole(array)
         found = self._again(whole)
         return self._kept(array, whole) if found is None else (found, False)
 
     def of_made(self, array: Any) -> tuple[int, bool]:
-        """The same of one that was just made, or written to by the engine."""
+        """Like `row`, for an array that the engine has just created or written to."""
         return self._kept(array, _whole(array))
 
     def of_view(self, array: Any) -> tuple[int, bool]:
-        """The same of a view of what nobody has written to."""
+        """Like `row`, for a view of memory that was not written to."""
         found = self._again(_whole(array))
         return self.row(array) if found is None else (found, False)
 
     def _again(self, whole: Any) -> int | None:
-        """A row like that of something known; None if it is not."""
+        """A copy of the row of a known array; None if it is not known."""
         known = self._known.get(id(whole))
         if known is None or known[0]() is not whole:
             return None
@@ -101,7 +102,7 @@ class Measured:
         return rows.first + place
 
     def _kept(self, array: Any, whole: Any) -> tuple[int, bool]:
-        """A row by which an array will be known, if it is finite."""
+        """Measure an array, and remember its row if all values are finite."""
         rows, place = self._place()
         bad = self._fill(array, rows.cells, place)
         if bad:
@@ -111,12 +112,12 @@ class Measured:
         return rows.first + place, bad
 
     def counts(self, number: int) -> tuple[int, int, int]:
-        """How many elements the array of this row has, how many are NaN, and how many infinite."""
+        """Number of elements in the array of this row, of NaN, and of infinite elements."""
         row = self._all[number // ROWS].cells[number % ROWS]
         return int(row[0]), int(row[1]), int(row[2] + row[3])
 
     def read(self, numbers: Ints) -> NDArray[np.float64]:
-        """Rows, which may be forgotten then: each is read once."""
+        """Read rows and release them: each is read once."""
         found = np.empty((len(numbers), COUNTED + FIRST))
         parts = numbers // ROWS
         for part in np.unique(parts).tolist():
@@ -132,15 +133,15 @@ class Measured:
         """A free row."""
         rows = self._rows
         place = rows.next()
-        while place >= ROWS:  # whichever thread comes first makes others
-            self.forget()  # which may be arrays that are no more
+        while place >= ROWS:  # the first thread adds new rows
+            self.forget()  # which may belong to arrays that were freed
             made = MeasuredRows(rows.first + ROWS)
             rows = self._rows = self._all.setdefault(made.first // ROWS, made)
             place = rows.next()
         return rows, place
 
     def _fill(self, array: Any, cells: Any, place: int) -> bool:
-        """Measure an array; whether something is not finite in it."""
+        """Measure an array. Returns whether any value is not finite."""
         kind = array.dtype.char
         measure = self._kernels.get(kind) or self._kernel(kind, array.size)
         if measure is not None and array.size:
@@ -148,7 +149,7 @@ class Measured:
             if said == 0:
                 return False
             if said == 1:
-                if not array.flags.c_contiguous:  # bad elements are counted in order of the dims
+                if not array.flags.c_contiguous:  # bad elements are counted in dim order
                     measure(array.ravel(), cells, place)
                 return True
         *numbers, bad = statistics(array)
@@ -157,7 +158,7 @@ class Measured:
         return bool(bad)
 
     def _kernel(self, kind: str, size: int) -> Any:
-        """The kernel for elements of this kind, once it is worth reading Numba."""
+        """The kernel for this dtype, when loading Numba pays off."""
         if kind not in "fd":
             return None
         self._looks += 1
@@ -171,12 +172,12 @@ class Measured:
 
 
 def named(row: NDArray[np.float64]) -> tuple[int, ...]:
-    """Where the first elements are that are not finite."""
+    """The indices of the first elements that are not finite."""
     return tuple(map(int, row[COUNTED : COUNTED + min(FIRST, int(row[1] + row[2] + row[3]))]))
 
 
 def _whole(array: Any) -> Any:
-    """What owns all of an array's memory and nothing else; the array, if nothing does."""
+    """The array that owns exactly this array's memory; the array itself if there is none."""
     base = array.base
     if base is None or base.__class__ is not ndarray:
         return array

@@ -1,12 +1,12 @@
 """Level `values`: statistics at every place where a NaN or an Inf can first be produced.
 
-# Note [Looking without touching]
+# Note [Reading gradients]
 The engine adds into a gradient's memory if there is no other reference to it, and moves it into
 `.grad`. So a gradient is read where the engine has it available, and only statistics are stored.
 Each value belongs to an event, which is determined when the trace is read
 (trace/shorthand/values.py).
 
-# Note [Handed out]
+# Note [Passed to users]
 A gradient that is passed to users (in a hook, in a custom backward, as `.grad`, from
 `autograd.grad`) becomes a separate tensor. It is recorded as a LEAF with its node and input (NONE:
 it is the `.grad` of the node's leaf), so that the origin of what users compute from it is known.
@@ -39,13 +39,13 @@ ndarray = np.ndarray
 
 
 class _Handing(threading.local):
-    """Where the gradient comes from that a thread is handing out: node, input, graph task."""
+    """Origin of the gradient that a thread is passing to users: node, input, graph task."""
 
     now: tuple[int, int, int] | None = None
 
 
 class ValueLook:
-    """Notes the statistics of every tensor it is shown; `whole`: and small tensors themselves."""
+    """Records statistics of tensors; `whole`: small tensors are stored completely."""
 
     def __init__(self, session: Session, catalog: Catalog, *, whole: bool) -> None:
         self._catalog = catalog
@@ -54,13 +54,13 @@ class ValueLook:
         self._measured = Measured()
         notes = ValueNotes(session, self._measured, whole=whole)
         self._row, self.flush = notes.note, notes.flush
-        self.paths: list[tuple[int, str]] = []  # the dispatch keys each call went through
+        self.paths: list[tuple[int, str]] = []  # the dispatch keys of each call
         self._handing = _Handing()
         self._returned: dict[Any, list[int]] = {}
-        self._sent: set[Any] = set()  # nodes whose outputs were looked at before their hooks
-        self._grads: dict[int, int] = {}  # leaf → the tensor its .grad was
+        self._sent: set[Any] = set()  # nodes whose outputs were measured before their hooks
+        self._grads: dict[int, int] = {}  # leaf → the tensor that was its .grad
 
-    # -- what is shown ----------------------------------------------------------------------------
+    # -- reports ----------------------------------------------------------------------------------
 
     def result(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None:
         """The result of a call."""
@@ -70,9 +70,9 @@ class ValueLook:
         self._result(call, 0, made, self._row_of(made), call, state.task)
 
     def called(self, number: int, outputs: Sequence[Any], *, fresh: bool) -> None:
-        """The results of a call that was written out in full; those known before were looked at.
+        """The results of a call that was written in full; those known before were measured.
 
-        `fresh`: they are ours, not what users' functions made.
+        `fresh`: they were created by the runtime, not by users' functions.
         """
         state = local.state
         if self._whole:
@@ -83,7 +83,7 @@ class ValueLook:
                 self._result(number, index, made, row, made.record_nr & ~1, state.task)
 
     def wrote(self, number: int, target: Any) -> None:
-        """What a call wrote into a tensor."""
+        """The new values of a tensor that a call wrote to."""
         state = local.state
         if self._whole:
             self.paths.append((number, state.path))
@@ -92,7 +92,7 @@ class ValueLook:
         self._result(number, 0, target, row, target.record_nr & ~1, state.task)
 
     def _row_of(self, made: Any) -> tuple[int, bool]:
-        """The row of what an operation of ours made."""
+        """The row of the result of an operation of the runtime."""
         array, storage = made._array, made._storage
         if storage is None:
             return self._measured.of_made(array) if owns(array) else self._measured.row(array)
@@ -108,15 +108,15 @@ class ValueLook:
         self._row(Place.OP_OUTPUT, made._array, row, call, self._base, index, tensor, nr)
 
     def lent(self, array: Any) -> None:
-        """The program gets hold of memory."""
+        """Called when the program gets access to memory."""
         self._measured.lent(array)
 
     def forget(self) -> None:
-        """What comes now is not looked at."""
+        """Called when the following changes are not observed."""
         self._measured.forget()
 
     def unknown(self, tensor: Any, number: int) -> None:
-        """A tensor that no call made is used for the first time."""
+        """A tensor that no recorded call created is used for the first time."""
         array = tensor._array
         handing = self._handing.now
         if handing is None:
@@ -127,12 +127,12 @@ class ValueLook:
         self._row(Place.LEAF, array, row, self._base, node, nr, number, task)
 
     def seed(self, task: Any, node: Any, nr: int, grad: Any) -> None:
-        """A gradient that backward starts from."""
+        """A gradient with which a backward begins."""
         self._measured.forget()
         self._at(Place.SEED, task, node, nr, grad)
 
     def inputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
-        """The gradients a node takes, just before it runs."""
+        """The gradients that a node receives, just before it runs."""
         for nr, grad in enumerate(grads):
             if grad is not None:
                 self._at(Place.NODE_INPUT, task, node, nr, grad)
@@ -148,10 +148,10 @@ class ValueLook:
         how: int,
         summed: Any,
     ) -> None:
-        """A gradient a node returned, as it goes on, and what it was added to."""
+        """A gradient that a node returned, when it is passed on, and the sum it was added to."""
         if grad is None:
             return
-        if node.__class__ is not GraphRoot and node not in self._sent:  # a root's are the seeds
+        if node.__class__ is not GraphRoot and node not in self._sent:  # the root's are the seeds
             self._sent_on(task, node, index, grad)
         if how != MADE:
             self._at(Place.BUFFER, task, following, nr, summed, written=True)
@@ -162,19 +162,19 @@ class ValueLook:
         self._at(Place.NODE_OUTPUT, task, node, index, grad, tensor)
 
     def outputs(self, task: Any, node: Any, grads: Sequence[Any]) -> None:
-        """All gradients a node returned, where hooks are going to change them."""
+        """All gradients that a node returned, before hooks change them."""
         for index, grad in enumerate(grads):
             if grad is not None:
                 self._sent_on(task, node, index, grad)
         self._sent.add(node)
 
     def over(self, node: Any) -> None:
-        """All a node returned has gone on."""
+        """All gradients that a node returned have been passed on."""
         self._returned.pop(node, None)
         self._sent.discard(node)
 
     def hooked(self, task: Any, node: Any, nr: int, grads: Sequence[Any]) -> None:
-        """The gradients after a hook; `nr` is the first one's place."""
+        """The gradients after a hook; `nr` is the index of the first one."""
         if running.ours:
             return
         self._measured.forget()
@@ -183,17 +183,17 @@ class ValueLook:
                 self._at(Place.HOOK, task, node, nr + place, grad, self._known(grad))
 
     def stepped(self, task: Any, node: Any, leaf: Any) -> None:
-        """A leaf's `.grad` after a hook that is told of it."""
+        """A leaf's `.grad` after a hook that runs after accumulation."""
         self._measured.forget()
         grad = leaf._meta.grad
         if grad is not None:
             self._at(Place.HOOK, task, node, 0, grad, self._catalog.number_of(leaf))
 
     def grad(self, task: Any, node: Any, leaf: Any) -> None:
-        """A leaf's `.grad` after a gradient arrived in it."""
+        """A leaf's `.grad` after a gradient was accumulated into it."""
         catalog, grad = self._catalog, leaf._meta.grad
         number = catalog.number_of(leaf)
-        written = version_of(grad) > 0  # else it is what arrived, or a copy
+        written = version_of(grad) > 0  # otherwise it is the received gradient, or a copy
         self._at(Place.GRAD, task, node, 0, grad._array, number, written=written)
         if self._grads.get(number) != grad.record_nr & ~1 or grad.record_nr <= self._base:
             self._hand(node, (grad,), NONE)
@@ -201,7 +201,7 @@ class ValueLook:
         self._measured.lent(grad._array)
 
     def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None:
-        """Gradients that a user is about to see. See Note [Handed out]."""
+        """Gradients that are passed to users. See Note [Passed to users]."""
         self._hand(node, grads, nr)
         self._measured.forget()
 
@@ -229,7 +229,7 @@ class ValueLook:
     # -- notes ------------------------------------------------------------------------------------
 
     def _known(self, tensor: Any) -> int:
-        """A tensor's number, if it has one."""
+        """The number of a tensor, if it has one."""
         seen = 0 if tensor is None else tensor.record_nr
         return int(seen & ~1) if seen > self._base else self._base
 
@@ -244,7 +244,7 @@ class ValueLook:
         *,
         written: bool = False,
     ) -> None:
-        """A gradient, array or tensor, at an input or output of a node."""
+        """Record a gradient, array or tensor, at an input or output of a node."""
         if grad.__class__ is ndarray:
             array, look = grad, self._measured
             row = look.of_made(array) if written else look.of_gradient(array)

@@ -1,4 +1,4 @@
 """Recording with C functions; see Note [Numbers without objects] in noting.py."""
 
 OURS = -2
-"""Replaces a site: a frame of gradscope, whose caller is used instead."""
+"""Stands for a site in a frame of gradscope, whose caller is used instead."""

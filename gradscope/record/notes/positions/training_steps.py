@@ -41,7 +41,7 @@ class Steps:
         self.on_begin: Callable[[int], None] | None = None
         """Called with the number of each new step, except with `begin_quietly`."""
         self.moments: list[int] = []
-        """When each began."""
+        """The start of each step."""
         self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
         self._ids = count()
         self._lock = threading.RLock()

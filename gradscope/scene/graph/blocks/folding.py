@@ -183,7 +183,7 @@ class Folder:
             leaves = set(leaves).difference(self._beside)
         return len(parts) + len(leaves) - (block is not self._outline.whole)
 
-    # What stands ---------------------------------------------------------------------------------
+    # Result --------------------------------------------------------------------------------------
 
     def _boxes(self, block: NodeBlock) -> Iterator[Part]:
         for part in self._outline.inside(block, self._wanted):

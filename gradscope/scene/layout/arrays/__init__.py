@@ -1,1 +1,1 @@
-"""The layout of large pictures without frames: arrays of numbers, and no object for each box."""
+"""Layout of large pictures without frames: arrays of numbers instead of an object for each box."""

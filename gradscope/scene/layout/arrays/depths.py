@@ -1,4 +1,4 @@
-"""How far below the top each box is."""
+"""Computes how far below the top each box is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from gradscope.scene.layout.arrays.graph import Flat
 
 
 def depths(graph: Flat) -> tuple[Ids, Ids]:
-    """By box, its depth by the longest way, and its place in an order from top to bottom.
+    """The depth of each box on the longest path, and its index in an order from top to bottom.
 
-    What does not hang together stands one below the other. A cycle is cut at the first of its
-    boxes.
+    Connected components are placed below one another. A cycle is cut at its first box.
     """
     onward = _Onward(graph)
     coming = np.bincount(graph.heads, minlength=graph.boxes).tolist()
@@ -29,7 +28,7 @@ def depths(graph: Flat) -> tuple[Ids, Ids]:
 
 
 class _Onward:
-    """By box, what it leads to: `heads[begin[box] : begin[box + 1]]`."""
+    """The targets of each box: `heads[begin[box] : begin[box + 1]]`."""
 
     def __init__(self, graph: Flat) -> None:
         by_tail = np.argsort(graph.tails, kind="stable")
@@ -39,14 +38,14 @@ class _Onward:
 
 
 def _levels(onward: _Onward, coming: Sequence[int]) -> tuple[list[int], list[int]]:
-    """All boxes from top to bottom; and by box the length of the longest way to it."""
+    """All boxes from top to bottom; and for each the length of the longest path to it."""
     heads, begin = onward.heads, onward.begin
     missing, depth = list(coming), [0] * len(coming)
     order: list[int] = []
     found = [box for box, number in enumerate(missing) if not number]
     cut = 0
     while True:
-        for box in found:  # which grows meanwhile
+        for box in found:  # the list grows meanwhile
             for other in heads[begin[box] : begin[box + 1]]:
                 missing[other] -= 1
                 if not missing[other]:
@@ -57,13 +56,13 @@ def _levels(onward: _Onward, coming: Sequence[int]) -> tuple[list[int], list[int
             return order, depth
         while missing[cut] <= 0:
             cut += 1
-        missing[cut] = 0  # on a cycle, as all that are left, or below one
+        missing[cut] = 0  # all remaining boxes are on a cycle, or below one
         depth[cut] = depth[order[-1]] + 1 if order else 0
         found = [cut]
 
 
 def _lowered(order: Sequence[int], onward: _Onward, coming: Sequence[int], depth: list[int]) -> Ids:
-    """Put what more leads from than to as near as can be to what it leads to."""
+    """Move boxes with at most as many incoming as outgoing links down to their targets."""
     heads, begin = onward.heads, onward.begin
     for box in reversed(order):
         others = heads[begin[box] : begin[box + 1]]
@@ -74,7 +73,7 @@ def _lowered(order: Sequence[int], onward: _Onward, coming: Sequence[int], depth
 
 
 def _hanging_together(graph: Flat) -> Ids:
-    """By box, a number of all that it hangs together with."""
+    """A number for the connected component of each box."""
     root = list(range(graph.boxes))
     for tail, head in zip(graph.tails.tolist(), graph.heads.tolist(), strict=True):
         one, other = tail, head

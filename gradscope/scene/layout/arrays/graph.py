@@ -1,4 +1,4 @@
-"""What is laid out: boxes and links as arrays."""
+"""The input of a layout: boxes and links as arrays."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Flat:
 
     widths: Floats
     heights: Floats
-    titles: Floats  # how wide the titles are in a stub
+    titles: Floats  # widths of titles in a stub
     tails: Ids
     heads: Ids
-    labels: Floats  # how wide the links' labels are; 0 where there is none
+    labels: Floats  # widths of labels of links; 0 if there is none
 
     @property
     def boxes(self) -> int:
@@ -38,22 +38,22 @@ def starts_of(sorted_ids: Ids) -> Flags:
 
 
 def place_in_run(first: Flags) -> Ids:
-    """How many come before each in its run."""
+    """The index of each item in its run."""
     places = np.arange(len(first))
     return places - np.maximum.accumulate(np.where(first, places, 0))
 
 
 def sums_in_runs(values: Floats, first: Flags) -> Floats:
-    """The sum of what comes before each in its run."""
+    """The sum of all previous items in the same run."""
     before = np.cumsum(values) - values
     starts = np.flatnonzero(first)
     return before - np.repeat(before[starts], np.diff(starts, append=len(values)))
 
 
 def in_order(run: Ids, wish: Floats) -> Ids:
-    """What comes first, second, …: by run, then by wish to some hundredths of a pixel, then as now.
+    """Sort items by run, then by wish (in steps of a hundredth of a pixel), then by current order.
 
-    All in one number each, since sorting numbers takes a tenth of sorting places by several keys.
+    Each item becomes one number, because sorting by several keys takes ten times longer.
     """
     if not len(run):
         return np.empty(0, np.int64)

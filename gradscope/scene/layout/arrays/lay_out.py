@@ -1,4 +1,4 @@
-"""A large picture without frames, laid out."""
+"""Lays out a large picture without frames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gradscope.scene.layout.pieces import ROW_GAP, UNDER_LABEL
 
 BETWEEN_COLUMNS = 34.0
 BENT, MOST_BENT = 0.06, 26.0
-"""How much more room a row keeps below it where links go far to the side."""
+"""Additional height of a row below which links go far to the side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """Where everything is, from a corner at (0, 0)."""
+    """The positions of everything, with a corner at (0, 0)."""
 
     width: float
     height: float
@@ -28,14 +28,14 @@ class Laid:
     y: Floats
     stubs: Stubs
     stub_widths: Floats
-    points: Floats  # of all courses, two numbers each
-    begins: Ids  # by course, its first point
-    link: Ids  # by course
-    to_stub: Ids  # by course: 1 at its head, -1 at its tail, 0 nowhere
+    points: Floats  # of all paths, two numbers per point
+    begins: Ids  # by path: its first point
+    link: Ids  # by path
+    to_stub: Ids  # by path: 1 at its head, -1 at its tail, 0 nowhere
 
 
 def lay_out(graph: Flat) -> Laid:
-    """Boxes in rows and columns, with links that lead down and through no box, or are cut."""
+    """Place boxes in rows and columns, with links that lead down and avoid boxes, or are cut."""
     rows = rows_of(graph)
     parts = parts_of(graph, rows)
     places = PartPlaces(parts, rows.order, graph.labels)
@@ -55,7 +55,7 @@ def lay_out(graph: Flat) -> Laid:
 def _heights(
     parts: LayoutParts, places: PartPlaces, labels: Floats
 ) -> tuple[Floats, Floats, float]:
-    """Where each row begins and ends, in its column; and the height of the tallest."""
+    """The top and bottom of each row in its column; and the height of the tallest column."""
     number = len(parts.column)
     first = parts.begins & (labels[parts.link] > 0) & (parts.upper < parts.boxes)
     under = np.zeros(len(parts.row))
@@ -74,7 +74,7 @@ def _heights(
 
 
 def _in_columns(parts: LayoutParts, x: Floats) -> tuple[Floats, float]:
-    """The places with columns side by side; and how wide they are together."""
+    """The positions with columns side by side; and their total width."""
     column = parts.column[parts.row]
     number = int(column.max(initial=-1)) + 1
     left, right = np.full(number, np.inf), np.full(number, -np.inf)
@@ -88,7 +88,7 @@ def _in_columns(parts: LayoutParts, x: Floats) -> tuple[Floats, float]:
 def _courses(
     parts: LayoutParts, places: PartPlaces, x: Floats, tops: Floats, bottoms: Floats
 ) -> tuple[Floats, Ids]:
-    """Three points for each step: where it leaves, where its row ends, where the next begins."""
+    """Three points for each step: its start, the end of its row, the start of the next row."""
     upper, lower = parts.upper, parts.lower
     row = parts.row[upper]
     leaves = x[upper] + places.leaving

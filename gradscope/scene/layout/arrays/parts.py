@@ -1,4 +1,4 @@
-"""What stands in rows: boxes, lanes for links over several rows, and the stubs of cut links."""
+"""The parts of rows: boxes, lanes for links over several rows, and stubs of cut links."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from gradscope.scene.layout.measure import Style, width_of
 from gradscope.scene.layout.pieces import LANE
 
 LANES_EACH = 3
-"""So many lanes there may be for each box."""
+"""Largest number of lanes per box."""
 SPARE = 6.0
-"""What a stub is wider than its text."""
+"""Additional width of a stub besides its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """The texts at the ends of cut links: at their tails first, then at their heads."""
+    """The texts at the ends of cut links: first at their tails, then at their heads."""
 
-    link: Ids  # the first of those that share it
-    box: Ids  # at which it stands
-    other: Ids  # what it names
-    together: Ids  # how many links it stands for, where they are counted; else 1
-    below: Flags  # below a tail; else above a head
+    link: Ids  # the first of those that share the stub
+    box: Ids  # the box of the stub
+    other: Ids  # the box that it names
+    together: Ids  # number of links that it stands for, if counted; else 1
+    below: Flags  # below a tail; otherwise above a head
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutParts:
-    """Boxes, then lanes, then stubs; and steps, each from one of them to one in the next row."""
+    """Boxes, then lanes, then stubs; and steps, each from a part to one in the next row."""
 
     boxes: int
     lanes: int
@@ -52,12 +52,12 @@ class LayoutParts:
 
     @property
     def begins(self) -> Flags:
-        """By step, whether it is the first of a course."""
+        """Whether each step is the first of a path."""
         return ~self.is_lane[self.upper]
 
 
 def parts_of(graph: Flat, rows: LayoutRows) -> LayoutParts:
-    """All that rows hold. Each column has a row more above and below, for stubs."""
+    """The parts of all rows. Each column has an additional row above and below, for stubs."""
     row = rows.row + 2 * rows.column[rows.row] + 1
     column = np.repeat(
         np.arange(int(rows.column.max(initial=-1)) + 1), np.bincount(rows.column) + 2
@@ -70,7 +70,7 @@ def parts_of(graph: Flat, rows: LayoutRows) -> LayoutParts:
     first_lane = graph.boxes + np.cumsum(lanes) - lanes
     step_link = np.repeat(whole, lanes + 1)
     place = place_in_run(starts_of(step_link))
-    lane = np.repeat(first_lane, lanes + 1) + place  # below each step
+    lane = np.repeat(first_lane, lanes + 1) + place  # the lane below each step
     last = place == np.repeat(lanes, lanes + 1)
     upper = np.where(place == 0, graph.tails[step_link], lane - 1)
     lower = np.where(last, graph.heads[step_link], lane)
@@ -101,7 +101,7 @@ def parts_of(graph: Flat, rows: LayoutRows) -> LayoutParts:
 
 
 def _longest(over: Ids, boxes: int) -> int:
-    """Over how many rows a link may lead, so that not all the room goes to lanes."""
+    """Largest number of rows that a link may cross, which limits the room for lanes."""
     found = np.bincount(np.clip(over, 0, MOST_ROWS + 1), minlength=MOST_ROWS + 2)
     lanes = np.cumsum(found[2 : MOST_ROWS + 1] * np.arange(1, MOST_ROWS))
     return 1 + int(np.searchsorted(lanes, LANES_EACH * boxes, "right"))

@@ -1,4 +1,4 @@
-"""A large picture without frames, laid out in arrays and written out for whoever draws it."""
+"""Lays out a large picture without frames in arrays, and converts the result to objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.scene.readable import plural
 
 
 def flat(boxes: Sequence[Sized], links: Sequence[Link]) -> Placed:
-    """Place boxes that stand in no frames."""
+    """Place boxes that are not in frames."""
     number = {box.id: place for place, box in enumerate(boxes)}
     graph = Flat(
         np.array([box.width for box in boxes], np.float64),

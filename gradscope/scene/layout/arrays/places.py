@@ -1,4 +1,4 @@
-"""Where the parts of rows stand, from left to right, and where links leave and enter them."""
+"""Horizontal positions of parts in rows, and where links leave and enter them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gradscope.scene.layout.pieces import BESIDE_LANE, BETWEEN
 SWEEPS = 6
 SETTLINGS = 6
 AFTER_LABEL, WITHOUT_LABEL, ENTERING = 12.0, 10.0, 12.0
-"""How much of an edge a link takes: beside its label, without one, and where it enters."""
+"""Width of a link on an edge: next to its label, without a label, and where it enters."""
 STRAIGHT = 4.0
-"""How much more two lanes are drawn to one another than to boxes."""
+"""Additional weight of the attraction between two lanes."""
 
 
 class PartPlaces:
-    """The place of each part, and of both ends of each step."""
+    """The position of each part, and of both ends of each step."""
 
     def __init__(self, parts: LayoutParts, order: Ids, labels: Floats) -> None:
         self._parts = parts
@@ -37,12 +37,12 @@ class PartPlaces:
             self._sweep(self._even ^ bool(sweep % 2))
         self.leaving, self.entering = self._ports()
         self._settle()
-        self.leaving, self.entering = self._ports()  # now that it is known where links go
+        self.leaving, self.entering = self._ports()  # again, with the final positions of the ends
 
     # Order ---------------------------------------------------------------------------------------
 
     def _begun(self, order: Ids) -> Floats:
-        """A first order: lanes and stubs beside what they come from."""
+        """The initial order: lanes and stubs next to their boxes."""
         parts = self._parts
         found = np.zeros(len(parts.row))
         found[: parts.boxes] = order
@@ -55,7 +55,7 @@ class PartPlaces:
         return found
 
     def _arrange(self, wish: Floats) -> None:
-        """Put the parts of each row in this order, one beside the other, around the middle."""
+        """Place the parts of each row side by side in this order, centred."""
         row = self._parts.row
         self._sorted = in_order(row, wish)
         self._first = starts_of(row[self._sorted])
@@ -74,7 +74,7 @@ class PartPlaces:
     # Ends ----------------------------------------------------------------------------------------
 
     def _ports(self) -> tuple[Floats, Floats]:
-        """How far from the left edges of its ends each step leaves and enters."""
+        """The distances from the left edges at which each step leaves and enters."""
         parts, middle = self._parts, self.x + self._parts.width / 2
         labels = np.where(parts.upper < parts.boxes, self._labels[parts.link], 0.0)
         slots = np.where(labels > 0, labels + AFTER_LABEL, WITHOUT_LABEL)
@@ -99,7 +99,7 @@ class PartPlaces:
         found[order] = (width - whole * scale) / 2 + before * scale
         return found
 
-    # Places --------------------------------------------------------------------------------------
+    # Positions -----------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Move parts towards their neighbours, without changing their order."""
@@ -117,7 +117,7 @@ class PartPlaces:
 
 
 def _apart(wish: Floats, run: Ids) -> Floats:
-    """The middle of the places farthest right and left that rise within each run."""
+    """The mean of the rightmost and leftmost positions that increase within each run."""
     if not len(wish):
         return wish
     span = float(wish.max() - wish.min()) + 1.0

@@ -1,4 +1,4 @@
-"""In which row and column each box stands."""
+"""Assigns boxes to rows and columns."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gradscope.scene.layout.arrays.graph import Flat, Floats, starts_of, sums_in
 from gradscope.scene.layout.pieces import BETWEEN, ROW_GAP, WIDEST
 
 SIDEWAYS = 1.6
-"""How much wider than high a picture is to be."""
+"""Desired ratio of width to height of a picture."""
 SHORTEST = 450.0
-"""No column is cut shorter."""
+"""Least height of a column."""
 CROWDED = 1.5
-"""How much wider rows become by what leads through them."""
+"""Factor by which links through a row make it wider."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutRows:
-    """By box, its row, and its place in the graph's order; by row, its column, from the left."""
+    """The row of each box, and its index in the graph's order; the column of each row."""
 
     row: Ids
     order: Ids
@@ -30,7 +30,7 @@ class LayoutRows:
 
 
 def rows_of(graph: Flat) -> LayoutRows:
-    """Each box below all that lead to it, in rows and columns that suit a screen."""
+    """Put each box below all boxes that lead to it, in rows and columns that suit a screen."""
     depth, order = depths(graph)
     row = _not_too_wide(graph, depth, order)
     heights = np.zeros(int(row.max(initial=-1)) + 1)
@@ -40,7 +40,7 @@ def rows_of(graph: Flat) -> LayoutRows:
 
 
 def _not_too_wide(graph: Flat, depth: Ids, order: Ids) -> Ids:
-    """The rows, of which a wide one is cut into several."""
+    """The rows, with wide ones split into several."""
     sorted_ = np.lexsort((order, depth))
     first = starts_of(depth[sorted_])
     right = sums_in_runs(graph.widths[sorted_] + BETWEEN, first) + graph.widths[sorted_]
@@ -52,7 +52,7 @@ def _not_too_wide(graph: Flat, depth: Ids, order: Ids) -> Ids:
 
 
 def _leading_over(graph: Flat, row: Ids) -> Ids:
-    """By row, how many links come to it from above."""
+    """The number of links that reach each row from above."""
     rows = int(row.max(initial=-1)) + 2
     low, high = (
         np.minimum(row[graph.tails], row[graph.heads]),
@@ -63,7 +63,7 @@ def _leading_over(graph: Flat, row: Ids) -> Ids:
 
 
 def _columns(heights: Floats, widths: Floats, over: Ids) -> Ids:
-    """By row, the number of its column. Each is filled, and ends where the fewest links go on."""
+    """The column of each row. Each column is filled, and ends where the fewest links continue."""
     whole, wide = float(heights.sum()), CROWDED * float(widths.mean() if len(widths) else 0.0)
     tallest = whole / max(1, ceil(np.sqrt(SIDEWAYS * whole / max(wide, 1.0)))) * 1.1
     tallest = max(tallest, SHORTEST)

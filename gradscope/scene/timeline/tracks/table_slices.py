@@ -131,7 +131,7 @@ def node_slices(known: TrackNames, runs: Runs) -> tuple[Slices, Slices]:
             "failed": runs.failed.astype(np.int64),
         },
     )
-    # A leaf belongs to whoever sent its gradient: it ends no module's stretch.
+    # A leaf belongs to the sender of its gradient: it does not end the range of a module.
     inner = np.flatnonzero(~np.isin(runs.node, leaf_nodes(trace)))
     inner = inner[np.lexsort((runs.task[inner], runs.thread[inner]))]
     within = _numbered(runs.thread[inner], runs.task[inner])

@@ -116,7 +116,7 @@ def tracks(trace: Trace, selection: Selection | None = None) -> Tracks:
     )
 
 
-# What is shown -------------------------------------------------------------------------------
+# -- windows ----------------------------------------------------------------------------------
 
 
 def _windows(trace: Trace, selection: Selection) -> Windows | None:
