@@ -79,7 +79,8 @@ class Session:
         self.steps = StepsByBackward(self.contexts, self.sites.is_machinery)
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read anymore
-        self.not_finite: Callable[[], int] = _none  # number of such tensors so far; called often
+        self.not_finite: Callable[[], tuple[int, int]] = _none
+        """Number of tensors so far with NaN or Inf, and of those with NaN. Called often."""
         self._pace = FlushPace(start)
         self._closed = False
         self.places: StopPlaces | None = None  # where the program can be stopped, if enabled
@@ -196,9 +197,9 @@ class Session:
         self.source = Ended(self.source)
 
 
-def _none() -> int:
-    """Zero, if values are not measured."""
-    return 0
+def _none() -> tuple[int, int]:
+    """Zeros, if values are not measured."""
+    return 0, 0
 
 
 def _nothing() -> None:

@@ -46,7 +46,8 @@ class Waited:
     def ends(self) -> "StopOnFinding":
         from gradscope.debug.live.ends import StopOnFinding
 
-        return StopOnFinding(self._judge, counted=not self._rules)
+        hint = "" if self._rules else "inf" if "inf" in self.kinds else "nan"
+        return StopOnFinding(self._judge, hint)
 
     def lines(self) -> list[str]:
         """The findings, as printed by `inspect`."""

@@ -1,11 +1,12 @@
 """`--stop-on`: a breakpoint without interaction: the program ends, and the finding is printed.
 
 # Note [When the trace is inspected]
-After each backward it is checked whether a non-finite tensor was seen, which costs nothing; if so,
-the notes are written out and the whole trace is inspected. In programs with harmless Infs, such as
+After each backward it is checked whether another tensor with NaN (or, for `inf`, with NaN or Inf)
+was seen, which costs nothing; if so, the notes are written out and the whole trace is inspected.
+A NaN is inspected AT_ONCE times without delay. With `inf` in programs with harmless Infs, such as
 masks, and with `rule:`, where there is no such hint, that may take a tenth of the time plus
-AT_FIRST; then inspections are delayed. The trace is also inspected every quarter of a second, and
-when the script has ended.
+AT_FIRST; then inspections are delayed. The trace is also inspected every quarter of a second, for
+programs without a backward, and when the script has ended.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -26,21 +28,30 @@ if TYPE_CHECKING:
 SHARE, AT_FIRST = 0.1, 0.5
 """Share of the time, and initial seconds, that inspections may take."""
 
+AT_ONCE = 3
+"""Number of inspections after a NaN that are made whatever they cost."""
+
 FEW = 1000
 """Number of events below which inspections take equally long."""
 
 
 class Looks:
-    """Limits how often the trace so far is inspected, by its cost."""
+    """Limits how often the trace so far is inspected, by its cost.
+
+    The first inspection also imports, and is not counted. Of the others the lowest cost per event
+    counts: some may have waited for the program, and a high estimate would never be corrected.
+    """
 
     def __init__(self) -> None:
         self._began = perf_counter()
-        self._last = self._spent = self._per_event = 0.0
+        self._last = self._spent = 0.0
+        self._per_event = inf
+        self._are_imports_done = False
 
     def may(self, events: int, pause: float = 0.0) -> bool:
         """Whether this many events may be inspected now; `pause`: least time between two."""
         now = perf_counter()
-        foreseen = self._spent + self._per_event * events
+        foreseen = self._spent + (self._per_event * events if self._per_event < inf else 0)
         return now - self._last >= pause and foreseen <= AT_FIRST + SHARE * (now - self._began)
 
     @contextmanager
@@ -51,19 +62,26 @@ class Looks:
             yield
         finally:
             self._last = perf_counter()
-            self._spent += self._last - began
-            self._per_event = (self._last - began) / max(events, FEW)
+            if self._are_imports_done:
+                self._per_event = min(self._per_event, (self._last - began) / max(events, FEW))
+                self._spent += self._last - began
+            self._are_imports_done = True
 
 
 class StopOnFinding:
-    """Ends a program, by `stop`, once the trace so far has a finding."""
+    """Ends a program, by `stop`, once the trace so far has a finding.
 
-    def __init__(self, judge: Callable[[Trace], bool], *, counted: bool) -> None:
+    `hint`: what another tensor must have before there can be a finding: "nan", "inf" (or NaN), or
+    "" if nothing hints at it.
+    """
+
+    def __init__(self, judge: Callable[[Trace], bool], hint: str = "") -> None:
         self._judge = judge
-        self._counted = counted  # only possible if a non-finite tensor was seen
+        self._hint = hint
+        self._at_once = AT_ONCE if hint == "nan" else 0
         self._looks = Looks()
         self._looking = threading.Lock()
-        self._not_finite = 0
+        self._hints = self._pulsed = 0  # number of tensors at the last inspection, and last pulse
         self._recording: Recording | None = None
         self._stop: Callable[[], None] = _nothing
         self._pulse = Pulse(self.look)
@@ -77,7 +95,7 @@ class StopOnFinding:
 
         def ended() -> None:
             before()
-            self.look()
+            self._look(self._is_time_after_backward)
 
         session.task_ended = ended
         self._pulse.start()
@@ -86,17 +104,21 @@ class StopOnFinding:
         """Stop after a last inspection. Returns whether that one found it."""
         self._pulse.stop()
         before, self._stop, self._looks = self.found, _nothing, Looks()
-        self.look()
+        self._look(_always)
         self._recording = None
         return self.found and not before
 
     def look(self) -> None:
-        """Whether the finding exists now, if it is time to inspect; our own errors are printed."""
+        """Inspect the trace so far, if it is time: called every quarter of a second."""
+        self._look(self._is_time)
+
+    def _look(self, is_time: Callable[[int, int], bool]) -> None:
+        """Stop the program if the finding exists now; our own errors are printed."""
         recording = self._recording
         if recording is None or self.found or not self._looking.acquire(blocking=False):
             return
         try:
-            self.found = self._is_there(recording)
+            self.found = self._is_there(recording, is_time)
         except Exception as error:  # noqa: BLE001  must not reach the script
             self._recording = None
             sys.stderr.write(f"gradscope: --stop-on was disabled by an internal error: {error!r}\n")
@@ -105,20 +127,39 @@ class StopOnFinding:
         if self.found:
             self._stop()
 
-    def _is_there(self, recording: Recording) -> bool:
+    def _is_time_after_backward(self, events: int, _: int) -> bool:
+        if self._at_once > 0:
+            self._at_once -= 1
+            return True
+        return self._looks.may(events)
+
+    def _is_time(self, events: int, hints: int) -> bool:
+        """A backward that runs is left to end: only then is all of it recorded."""
+        is_old = not self._hint or hints == self._pulsed
+        self._pulsed = hints
+        return is_old and self._looks.may(events)
+
+    def _is_there(self, recording: Recording, is_time: Callable[[int, int], bool]) -> bool:
         session = recording.session
-        not_finite = 0 if session is None else session.not_finite()
-        if session is None or (self._counted and not_finite == self._not_finite):
+        if session is None:
+            return False
+        not_finite, with_nan = session.not_finite()
+        hints = {"nan": with_nan, "inf": not_finite, "": 0}[self._hint]
+        if self._hint and hints == self._hints:
             return False
         events = recording.events()
-        if not self._looks.may(events):
+        if not is_time(events, hints):
             return False
         with self._looks.one(events):
             trace = recording.as_if_over()
             if trace is None:
                 return False
-            self._not_finite = not_finite
+            self._hints = hints
             return self._judge(trace)
+
+
+def _always(_events: int, _hints: int) -> bool:
+    return True
 
 
 def _nothing() -> None:

@@ -57,9 +57,9 @@ class PyTorchValues:
         """Whether values are measured."""
         return self.ring is not None
 
-    def not_finite(self) -> int:
-        """Number of measured tensors that are not finite."""
-        return 0 if self.ring is None else self.ring.not_finite
+    def not_finite(self) -> tuple[int, int]:
+        """Number of measured tensors with NaN or Inf, and of those with NaN."""
+        return (0, 0) if self.ring is None else self.ring.not_finite
 
     @property
     def unread(self) -> int:

@@ -39,6 +39,7 @@ from gradscope.watch.values.ring_rows import (
     INDEX,
     KEY,
     MEASURED,
+    NAN,
     PLACE,
     STAMP,
     STEP,
@@ -58,11 +59,12 @@ WIDTH = HEAD + MEASURED
 CAPACITY = 1 << 16
 
 _rows = np.zeros((CAPACITY, WIDTH), np.int64)
-_state = np.zeros(3, np.int64)  # number of rows; unreadable tensors; calls of hooks
+_state = np.zeros(4, np.int64)  # number of rows; unreadable tensors; calls of hooks; with NaN
 _counted = memoryview(_state.data)  # faster to read
 ROWS, COUNTED = Address(_rows.ctypes.data, "values"), Address(_state.ctypes.data, "counted")
 MASK, ROW = CAPACITY - 1, 8 * WIDTH
-UNREAD, HOOKS, TO_MEASURED, BAD_SLOT = COUNTED + 8, COUNTED + 16, 8 * HEAD, 8 * (HEAD + BAD)
+UNREAD, HOOKS, WITH_NAN = (COUNTED + 8 * n for n in (1, 2, 3))
+TO_MEASURED, BAD_SLOT, NAN_SLOT = (8 * (HEAD + n) for n in (0, BAD, NAN))
 LEAF, MADE, FIRST = (8 * NODE_COLUMNS.index(name) for name in ("leaf", "t", "first"))
 KEPT, KEPT_AT = (8 * SAVED_COLUMNS.index(name) for name in ("operand", "t"))
 MANY = 1 << 13
@@ -88,6 +90,8 @@ def put(
         store(row + 8 * PLACE, VOID)
         if done == 0:
             increase(UNREAD, 1)
+    elif load(row + NAN_SLOT) != 0:
+        increase(WITH_NAN, 1)
     store(row, count + 1)
     return count + 1
 
@@ -171,16 +175,17 @@ class Ring:
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
-        self._unread = int(_state[1])
+        self._unread, self._with_nan = int(_state[1]), int(_state[3])
         self.words = np.zeros(1, np.int64)
         self._slots = self._first_slot = slots_used()
         self.look: Callable[..., Any] = functions().over(look, self)
         self.look_at_walked: Callable[..., int] = functions().over(look_at_walked, self)
 
     @property
-    def not_finite(self) -> int:
-        """Number of tensors that were not finite: each uses a slot for indices."""
-        return slots_used() - self._first_slot
+    def not_finite(self) -> tuple[int, int]:
+        """Number of tensors with NaN or Inf, and of those with NaN."""
+        # Each tensor with NaN or Inf uses a slot for the indices.
+        return slots_used() - self._first_slot, int(_state[3]) - self._with_nan
 
     @property
     def unread(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gradscope.commands.options.stop_on import Waited
 from gradscope.debug.live import ends as live_ends
 from gradscope.debug.live.ends import StopOnFinding
 from tests.record.running import House, Ran
@@ -96,6 +97,36 @@ print("done")
     assert (ran.code, ran.out) == (0, "done\n")
 
 
+LATE = """
+import torch
+net = torch.nn.Linear(16, 16)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+mask = torch.full((16, 16), float("-inf")).triu(1)
+try:
+    for step in range(200):
+        optimizer.zero_grad()
+        x = torch.ones(8, 16, 16)
+        for _ in range(12):
+            x = ((x @ net(x).transpose(1, 2)) * 0.1 + mask).softmax(-1) @ x
+        loss = x.square().mean()
+        loss = loss + (loss * 0).log() * 0 if step == 90 else loss
+        loss.backward()
+        done = step
+        optimizer.step()
+finally:
+    print("finally", done)
+"""
+
+
+@ENGINES
+def test_a_nan_is_found_at_once_among_the_infs_of_masks(house: House, engine: str) -> None:
+    house.write(LATE)
+
+    ran = run(house, "--stop-on", "nan", engine=engine)
+
+    assert (ran.code, ran.out) == (4, "finally 89\n")
+
+
 def test_a_script_without_a_backward_ends_too(house: House) -> None:
     house.write("""
 import time, torch
@@ -171,14 +202,14 @@ def test_what_cannot_be_waited_for_is_refused(house: House, what: str, message: 
 
 
 class Fake:
-    """A recording and its session, in which so many tensors were not finite."""
+    """A recording and its session, in which `bad` tensors had NaN, and `infinite` ones Inf."""
 
     def __init__(self) -> None:
-        self.bad = 0
+        self.bad = self.infinite = 0
         self.looks = 0
         self.session: Any = self
         self.task_ended: Any = lambda: None
-        self.not_finite = lambda: self.bad
+        self.not_finite = lambda: (self.bad + self.infinite, self.bad)
 
     def events(self) -> int:
         return 10_000
@@ -190,7 +221,7 @@ class Fake:
 
 def test_nothing_is_looked_through_before_something_was_not_finite() -> None:
     fake, stopped = Fake(), []
-    ends = StopOnFinding(lambda trace: True, counted=True)
+    ends = StopOnFinding(lambda trace: True, "inf")
     ends.watch(fake, lambda: stopped.append(fake.bad))
 
     for fake.bad in (0, 0, 5, 6):
@@ -208,22 +239,72 @@ def test_looks_that_find_nothing_take_a_share_of_the_time(monkeypatch: pytest.Mo
         now[0] += 0.3
         return False
 
-    ends = StopOnFinding(judge, counted=False)
+    ends = StopOnFinding(judge)
     ends.watch(fake, lambda: None)
     for _ in range(100):
         now[0] += 0.1
         fake.task_ended()
 
-    assert 0.3 * fake.looks <= 0.5 + 0.1 * now[0]
+    assert 0.3 * (fake.looks - 1) <= 0.5 + 0.1 * now[0]  # the first one also imports
     assert fake.looks > 4
     ends.off_duty()
+
+
+def test_a_slow_first_look_does_not_delay_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, now, costs = Fake(), [0.0], [20.0, *[0.01] * 1_000]
+    monkeypatch.setattr(live_ends, "perf_counter", lambda: now[0])
+
+    def judge(trace: Any) -> bool:
+        now[0] += costs[fake.looks - 1]
+        return False
+
+    ends = StopOnFinding(judge)
+    ends.watch(fake, lambda: None)
+    for _ in range(50):
+        now[0] += 1.0
+        fake.task_ended()
+
+    assert fake.looks > 40
+    ends.off_duty()
+
+
+def test_infs_are_no_hint_of_a_nan_and_a_nan_is_looked_at_whatever_that_costs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake, now = Fake(), [0.0]
+    monkeypatch.setattr(live_ends, "perf_counter", lambda: now[0])
+
+    def judge(trace: Any) -> bool:
+        now[0] += 100.0
+        return False
+
+    ends = StopOnFinding(judge, "nan")
+    ends.watch(fake, lambda: None)
+    for fake.infinite in range(50):
+        fake.task_ended()
+    assert fake.looks == 0
+    for fake.bad in (1, 2, 3):
+        fake.task_ended()
+    assert fake.looks == 3
+    fake.bad = 4
+    fake.task_ended()
+    assert fake.looks == 3
+    ends.off_duty()
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [(["nan"], "nan"), (["nan", "inf"], "inf"), (["nan", "rule:graph-kept"], "")],
+)
+def test_what_hints_at_what_is_waited_for(names: list[str], hint: str) -> None:
+    assert Waited(names).ends()._hint == hint
 
 
 def test_a_fault_of_ours_is_said_once_and_ends_the_looking(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     fake = Fake()
-    ends = StopOnFinding(lambda trace: 1 // 0 > 0, counted=False)
+    ends = StopOnFinding(lambda trace: 1 // 0 > 0)
     ends.watch(fake, lambda: None)
 
     fake.task_ended()

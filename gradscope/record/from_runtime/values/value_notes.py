@@ -47,12 +47,12 @@ class ValueNotes:
         self._written = 0
         self._findings: list[tuple[Any, ...]] = []
         self._missing = {"nan", "inf"}  # kinds not found yet
-        self._not_finite = 0  # number of tensors with NaN or Inf
+        self._not_finite = self._with_nan = 0  # number of tensors with NaN or Inf, and with NaN
         session.not_finite = self.not_finite
 
-    def not_finite(self) -> int:
-        """Number of tensors with a NaN or an Inf."""
-        return self._not_finite
+    def not_finite(self) -> tuple[int, int]:
+        """Number of tensors with NaN or Inf, and of those with NaN."""
+        return self._not_finite, self._with_nan
 
     def note(
         self,
@@ -76,6 +76,7 @@ class ValueNotes:
         self._note(place, op, node, index, tensor, task, step, now, row[0], data)
         if row[1]:
             self._not_finite += 1
+            self._with_nan += self._measured.counts(row[0])[1] > 0
             if self._missing:
                 self._found(place, op, node, now, row[0])
 
