@@ -40,7 +40,7 @@ def unit(units: Array, state: Array) -> Any:
 
 
 def ran_out(units: Array, state: Array) -> Any:
-    """Whether there were not enough numbers."""
+    """Mark that there were not enough numbers; returns NaN."""
     state[0] = units.size + 1
     return math.nan
 
