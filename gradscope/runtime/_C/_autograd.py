@@ -87,7 +87,7 @@ def _unsafe_set_version_counter(tensors: Sequence[Tensor], versions: Sequence[in
 
 
 def _get_creation_meta(view: Tensor) -> CreationMeta:
-    """How a view was made."""
+    """How a view was created."""
     return _view_meta(view).creation
 
 

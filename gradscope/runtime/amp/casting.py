@@ -1,6 +1,6 @@
 """Autocast on the CPU: which operations cast their inputs, and how.
 
-# Note [Autocast off the road]
+# Note [Autocast off the fast path]
 Without autocast, calls have no check for it. While it is on, calls take the general path
 (`call._call`), which casts by the operation's list. Composite functions that cast as a whole
 (`linear`: its weight first, then the transpose) get other code when autocast is entered for the

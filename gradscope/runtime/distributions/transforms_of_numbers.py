@@ -87,7 +87,7 @@ class AbsTransform(_OfNumbers):
 
 
 def clipped_sigmoid(x: Any) -> Any:
-    """The sigmoid, clamped away from 0 and 1."""
+    """The sigmoid, clamped to exclude 0 and 1."""
     reach = torch.finfo(x.dtype)
     return torch.clamp(torch.sigmoid(x), min=reach.tiny, max=1.0 - reach.eps)
 

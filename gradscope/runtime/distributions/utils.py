@@ -62,7 +62,7 @@ def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
 
 
 def clamp_probs(probs: Any) -> Any:
-    """Probabilities clamped away from 0 and 1."""
+    """Probabilities, clamped to exclude 0 and 1."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 

@@ -123,7 +123,7 @@ def deep_copy(parameter: Any, memo: dict[Any, Any]) -> Any:
 
 
 def reduce(parameter: Any) -> Any:
-    """How copy and pickle take a parameter apart."""
+    """How copy and pickle reduce a parameter."""
     state = copying.state_of(parameter)
     parts: tuple[Any, ...] = (parameter.data, parameter.requires_grad, OrderedDict())
     if state:

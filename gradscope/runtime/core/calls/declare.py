@@ -1,4 +1,4 @@
-"""How an operation is declared: one row that says everything the rest of the runtime needs.
+"""Declaration of operations: one row contains everything that the rest of the runtime needs.
 
     mul = op(
         "MulBackward0",
@@ -11,8 +11,8 @@
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
 `<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, `<input>_sym_argsize_<dim>`
-(one size), an option, or `needs`. What a gradient that nobody wants would need is not kept.
-ELEMENTWISE is how the tangent is made, see rows/traits.py.
+(one size), an option, or `needs`. Values that only an unwanted gradient
+needs are not saved. ELEMENTWISE is the rule of the tangent, see rows/traits.py.
 """
 
 from __future__ import annotations

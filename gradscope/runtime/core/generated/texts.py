@@ -19,10 +19,10 @@ from gradscope.runtime.core.rows.parameters import FunctionParameter, give_defau
 from gradscope.runtime.core.state.frames import WRITTEN
 
 _compiled: dict[str, tuple[CodeType, list[str]]] = {}
-"""The code of each text, and its lines."""
+"""Code and lines by text."""
 
 _shown: dict[str, list[str]] = {}
-"""The lines by the name of the file that shows them."""
+"""Lines by the name of the file that shows them."""
 
 
 def build(

@@ -103,7 +103,7 @@ class ThreadState:
 
     @classmethod
     def use_devices(cls) -> None:
-        """From now on, calls check the devices of tensors (Note [Devices off the short road])."""
+        """From now on, calls check the devices of tensors (Note [Devices off the fast path])."""
         cls.devices = True
         for state in list(cls.all):
             state.refresh()

@@ -1,6 +1,6 @@
 """Devices of tensors, gradients and nodes, once a program uses others than the CPU.
 
-# Note [Devices off the short road]
+# Note [Devices off the fast path]
 Simulated devices cost nothing unless used: the first tensor on one sets `ThreadState.devices`, and
 from then on every call takes the general path (calls/long_way.py), which checks devices. A tensor's
 device is that of its storage; tensors without storage are on the CPU. A node's device is that of

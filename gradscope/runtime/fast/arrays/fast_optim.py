@@ -4,7 +4,7 @@
 A call of a compiled function unpacks each array argument, which takes longer than the step of a
 small parameter. So the function receives the addresses of the array objects as one table, and reads
 the address of the elements from each object, as every C extension does. The offset is verified when
-this file is imported; if it is wrong, NumPy is asked.
+this file is imported; if it is wrong, NumPy is asked for the addresses.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def ran(name: str, gates: Array, *others: Array) -> bool:
 
 
 def _is_for_many(batch: int, wide: int) -> bool:
-    """Whether BLAS has so many threads for a step that it is faster than tiles.
+    """Whether BLAS with its threads is faster for a step than tiles.
 
     The number of threads is limited by the tiles' rows; one thread does the work of two of BLAS.
     """

@@ -1,9 +1,8 @@
-"""Numba kernels of sampling by a grid. Their plain twins are `sample_plain` and
-`sample_backward_plain` in grid.py, where it says what taps, weights and slopes are.
+"""Numba kernels of grid sampling. Plain twins: `sample_plain`, `sample_backward_plain` in grid.py.
 
-Points are taken a block at a time: first the taps of all of them, then channel by channel the sums
-over these taps. A picture of two dims has a third of size one.
-"""  # noqa: D205
+That file explains taps, weights and slopes. Points are processed in blocks: first the taps of all
+of them, then channel by channel the sums over these taps. An image of two dims has a third one.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ def sample(x: Array, grid: Array, mode: int, padding: int, align: bool, made: Ar
 
 
 def _cost(made: Array, grid: Array, mode: int) -> float:
-    """Nanoseconds per point."""
+    """Sample `x` (batch × channels × depth × height × width) at `grid` (batch × points × dims)."""
     return made.shape[1] * TAPS[mode] ** grid.shape[2] * COST
 
 

@@ -19,7 +19,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):
-    """A weight as its direction and its length."""
+    """A weight computed from its direction and its length."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()

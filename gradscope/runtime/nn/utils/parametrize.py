@@ -34,7 +34,7 @@ class _Kept:
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Inside, each parametrized tensor is computed once."""
+    """Compute each parametrized tensor only once inside the block."""
     _Kept.depth += 1
     try:
         yield

@@ -159,7 +159,7 @@ class Engine:
     def execute_shared(
         self, task: GraphTask, root: Node, buffer: list[Any], state: ThreadState, *, deep: bool
     ) -> None:
-        """Run a task whose nodes may run on several threads. See Note [Who runs a node]."""
+        """Run a task on several threads. See Note [Which thread runs a node]."""
         task.modes = state.carried()
         workers.under_way.add(task)
         try:

@@ -1,6 +1,6 @@
 """The engine's threads: one per device, and a pool for deeply nested backwards.
 
-# Note [Who runs a node]
+# Note [Which thread runs a node]
 A node runs where its gradients are: on the CPU by the thread that called backward, on a device by
 the device's worker, which lives as long as the process. Each has a queue and sleeps while it is
 empty. The thread that runs the last node of a graph task completes it. If it is not the owner, an

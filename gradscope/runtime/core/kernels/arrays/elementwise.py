@@ -216,7 +216,7 @@ def _less_maximum(x: Array, dim: int) -> Array:
 
 
 def _sum(x: Array, dim: int) -> Array:
-    """Sum over one dim, which is kept."""
+    """Sum over one dim, which stays with size 1."""
     if x.ndim == 0:
         return x
     if dim in (-1, x.ndim - 1) and x.flags.c_contiguous and x.size:

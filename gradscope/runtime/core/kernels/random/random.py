@@ -43,7 +43,7 @@ LOG_COEFFICIENTS: Final = _float32s(
     -2.4999993993e-1,
     3.3333331174e-1,
 )
-LOG_TWO: Final = _float32s(-2.12194440e-4, 0.693359375)  # its small part and its short one
+LOG_TWO: Final = _float32s(-2.12194440e-4, 0.693359375)  # in a small and a short part
 SIN_COEFFICIENTS: Final = _float32s(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 COS_COEFFICIENTS: Final = _float32s(
     2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2

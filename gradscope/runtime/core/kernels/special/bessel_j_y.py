@@ -21,7 +21,7 @@ import numpy as np
 from gradscope.runtime.core.kernels.support import Array, elementwise, horner
 
 Fraction = tuple[tuple[float, ...], tuple[float, ...]]
-"""Two polynomials, from the highest power down."""
+"""Two polynomials, coefficients from the highest power down."""
 
 NEAR: Final = 5.0
 """Up to here it is one quotient."""

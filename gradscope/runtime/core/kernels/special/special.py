@@ -88,9 +88,7 @@ def erf(x: Array) -> Array:
     return fast().erf_float64(x) if large else _each(math.erf, x).astype(x.dtype, copy=False)
 
 
-FEW: Final = (
-    128  # up to this many elements the C library, asked for each, is faster than polynomials
-)
+FEW: Final = 128  # for fewer elements the C library, called for each, is faster
 FOUR, MINUS_FOUR = np.array(4.0, np.float32), np.array(-4.0, np.float32)
 
 

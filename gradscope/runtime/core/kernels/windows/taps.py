@@ -20,10 +20,13 @@ Scale = float | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """A linear map along one dim: result i is the sum of weights[j] * x[places[j]] for j from
-    starts[i] to below starts[i + 1]. No weights are weights of one."""  # noqa: D209, D205
+    """A linear map along one dim, as a sparse matrix.
 
-    size: int  # of what it takes
+    Result i is the sum of weights[j] * x[places[j]] for j from starts[i] up to, excluding,
+    starts[i + 1]. Without weights, all are one.
+    """
+
+    size: int  # of the input
     starts: Array
     places: Array
     weights: Array | None = None
@@ -76,7 +79,7 @@ def linear(
     back: bool = False,
     kept_in: Any = None,
 ) -> Taps:
-    """`kept_in`: the weights are rounded to this dtype, as PyTorch's are in places."""
+    """`kept_in`: the dtype to which the weights are rounded, as in some of PyTorch's functions."""
     if size == out:
         made = Taps(size, np.arange(out + 1), np.arange(out))
     else:

@@ -1,4 +1,4 @@
-"""softmax, log_softmax, and what is drawn from them: softmin, gumbel_softmax, dropout."""
+"""softmax, log_softmax and softmin."""
 
 from __future__ import annotations
 

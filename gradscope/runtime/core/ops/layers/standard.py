@@ -97,7 +97,7 @@ def tangent(tangents, normal, rstd, weight, dims):
 
 
 def three(grads):
-    """A backward's incoming gradients; trailing outputs may be missing."""
+    """The incoming gradients of a backward; trailing outputs may be missing."""
     return (*grads, None, None)[:3]
 
 

@@ -49,7 +49,7 @@ class SavedVariable:
         "versions",
     )
 
-    _versions = NOTHING  # the roads take whatever has a counter of its own to `unpack_array`
+    _versions = NOTHING  # roads pass values with their own counter to `unpack_array`
 
     def __init__(self) -> None:
         self.tensor: TensorType | None = None

@@ -117,7 +117,7 @@ def _index(recording: StepRecording, given: dict[str, Any]) -> Any:
 
 
 def _plain_data(recording: StepRecording, given: dict[str, Any]) -> Any:
-    """`torch.tensor` of numbers makes the same each time; of tensors and arrays it may not."""
+    """`torch.tensor` of numbers has the same values each time; of tensors and arrays it may not."""
     return (
         ""
         if _is_plain(given.get("data"))

@@ -1,6 +1,6 @@
 """Watching: a profile function sees which code runs in a step, and what cannot be replayed.
 
-# Note [Who may run]
+# Note [What may run]
 In a watched or recorded step every call outside of kernels is checked. A function of the runtime
 may run if its module is listed in `reviewed.py`; if it touches arrays, it must be marked. A
 function of the standard library may run if its module only passes its arguments around. C functions

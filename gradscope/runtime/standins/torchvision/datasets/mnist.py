@@ -54,8 +54,7 @@ class VisionDataset(Dataset[Any]):
 
 
 class MNIST(VisionDataset):
-    """Handwritten digits: 28 × 28 grey values each, as Pillow's images where that is installed,
-    and as arrays where it is not."""  # noqa: D205, D209
+    """Handwritten digits of 28 × 28 grey values: Pillow images, or arrays without Pillow."""
 
     classes = [  # noqa: RUF012 -- as torchvision has it
         "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four",
