@@ -45,7 +45,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A view of `tensor` with this tangent: the same object, if its memory layout matches."""
+    """A view of `tensor` with this tangent, which is not copied if its memory layout matches."""
     if level is None:
         level = _current_level
     if level < 0:

@@ -60,7 +60,7 @@ class Uninitialized:
     @property
     def _array(self) -> Any:
         if sys._getframe(1).f_globals.get("__name__", "").startswith(WATCHERS):
-            return _memory.__get__(self)  # whatever only inspects it computes nothing with it
+            return _memory.__get__(self)  # inspection only: nothing is computed with it
         name = _called()
         if name in ALLOWED or name in PRIVATE or isinstance(getattr(Tensor, name, None), property):
             return _memory.__get__(self)

@@ -59,6 +59,6 @@ class Rprop(Optimizer):
         sign[sign.eq(0)] = 1
         size.mul_(sign).clamp_(least, most)
         grad = grad.clone()
-        grad[sign.eq(shrink)] = 0  # not updated in this step
+        grad[sign.eq(shrink)] = 0  # no update in this step
         param.addcmul_(grad.sign(), size, value=-1)
         before.copy_(grad)

@@ -80,7 +80,7 @@ def rest(self: int, nothing: int) -> int:
 
 
 def until_done(self: int, nothing: int) -> int:
-    """Poll until all pieces that were given are done."""
+    """Poll for a while until all pieces that were given are done."""
     counts = as_int(self)
     if load(counts + DONE) < load(counts + GIVEN):
         thread = let_go()

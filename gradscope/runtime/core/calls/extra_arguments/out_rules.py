@@ -94,7 +94,7 @@ UNWATCHED = VIEW_COPIES | _words(
     normal ones rand range slice_scatter softmax zeros
     """
 )
-"""These refuse it if it requires grad, whatever their inputs."""
+"""These refuse it if it requires grad, but not inputs that do."""
 
 IN_ITS_DTYPE = _words("cumprod cumsum prod")
 """These compute in its dtype, as if given as `dtype=` (and so does `sum`)."""

@@ -23,7 +23,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 LAST = 2**63 - 1
 LISTED_INDICES = 32
-"""A shorter list that contains anything but numbers is treated as a tuple."""
+"""Length below which a list with anything but numbers is treated as a tuple."""
 
 
 def _selected(self, dim, index, position=None):

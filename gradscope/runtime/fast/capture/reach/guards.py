@@ -114,7 +114,7 @@ class Guards:
         return lines
 
     def _apart(self) -> list[str]:
-        """Check that no tensor argument is a gradient that the step also reaches otherwise."""
+        """Check that no leaf in the arguments is also reached otherwise."""
         self.scope["reached"] = frozenset(id(state.tensor) for state in self.states)
         leaves = [leaf for leaf in self.arguments.tensors if leaf.value.requires_grad]
         return [f"id({leaf.place}) not in reached" for leaf in leaves]

@@ -235,7 +235,7 @@ class StepRecording:
 
 
 def _is_number(array: Any) -> bool:
-    """Whether an array is a number in constant form."""
+    """Whether an array is one of the cached numbers of calls."""
     if getattr(array, "ndim", 1) or isinstance(array, np.generic):
         return False
     known = NUMBERS32 if array.dtype == np.float32 else NUMBERS64
