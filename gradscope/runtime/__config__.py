@@ -1,4 +1,4 @@
-"""`torch.__config__`: versions and threads of the runtime."""
+"""`torch.__config__`: versions and thread counts of the runtime."""
 
 from __future__ import annotations
 

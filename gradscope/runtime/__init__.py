@@ -1,7 +1,7 @@
-"""A tensor library in PyTorch's shape, on NumPy: `import gradscope.runtime as torch`.
+"""A tensor library with PyTorch's interface, on NumPy: `import gradscope.runtime as torch`.
 
-What operations there are is said in `core.ops`; their functions are offered here under their own
-names. What is not here says so, in the words of the line that asked for it.
+Operations are declared in `core.ops`; their functions are available here under their names. Missing
+names raise an error with the line of the program that used them.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _GIVING = (
     shown,
     tensor_methods,
 )
-"""What gives methods and functions to rooms below (Note [Calls upwards] in state/upward.py)."""
+"""Modules that fill in functions of lower packages (Note [Calls upwards] in state/upward.py)."""
 
 keep_freed_memory()
 _tables.load()
@@ -157,7 +157,7 @@ from gradscope.runtime.core.tensors.making.sequences import (  # noqa: E402
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
-# Looked up when first asked for: a script that only computes needs none of them.
+# Imported on first use: a script that only computes needs none of them.
 LATE = (
     "_C",
     "__config__",

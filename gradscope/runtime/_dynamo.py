@@ -1,4 +1,4 @@
-"""`torch._dynamo`: PyTorch's compiler, whose switches programs set; there is nothing to switch."""
+"""`torch._dynamo`: switches of PyTorch's compiler, without effect here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ config = SimpleNamespace(suppress_errors=False, cache_size_limit=8, verbose=Fals
 
 
 def graph_break(msg: str = "") -> None:
-    """There is no graph to break."""
+    """Do nothing: there is no graph to break."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`torch._linalg_utils`: products and decompositions, where no matrix stands for the identity."""
+"""`torch._linalg_utils`: products and decompositions; None stands for the identity."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gradscope.runtime.core.errors import missing
 
 
 def is_sparse(A: Any) -> bool:
-    """No: here all tensors are dense."""
+    """Returns False: all tensors are dense."""
     if isinstance(A, torch.Tensor):
         return False
     raise TypeError(f"expected Tensor but got {type(A)}")
 
 
 def get_floating_dtype(A: Any) -> Any:
-    """The dtype to compute with; what is no real floating point number is taken as float32."""
+    """The dtype to compute with; float32 for anything but real floating point."""
     kept = (torch.float16, torch.float32, torch.float64)
     return A.dtype if A.dtype in kept else torch.float32
 
@@ -37,12 +37,12 @@ def qform(A: Any, S: Any) -> Any:
 
 
 def basis(A: Any) -> Any:
-    """Orthonormal columns that span what those of A span."""
+    """Orthonormal columns that span the same space as those of A."""
     return torch.linalg.qr(A).Q
 
 
 def symeig(A: Any, largest: bool | None = False) -> tuple[Any, Any]:
-    """Eigenvalues of a symmetric matrix and their vectors, the largest first if asked for."""
+    """Eigenvalues and vectors of a symmetric matrix, the largest first if requested."""
     values, vectors = torch.linalg.eigh(A, UPLO="U")
     if largest:
         return torch.flip(values, dims=(-1,)), torch.flip(vectors, dims=(-1,))

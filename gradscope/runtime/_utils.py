@@ -1,4 +1,4 @@
-"""`torch._utils`: how an error of another process or thread is carried to who waits for it."""
+"""`torch._utils`: how an error in another process or thread reaches the one that waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.errors import missing
 
 
 class KeyErrorMessage(str):
-    """A text that is shown as it is: KeyError shows the `repr` of what it is given."""
+    """A text whose repr is the text itself: KeyError shows the `repr` of its argument."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ class KeyErrorMessage(str):
 
 
 class ExceptionWrapper:
-    """An exception as text, with its class: it can be sent, and raised again elsewhere."""
+    """An exception as text, with its class. It can be sent to another process and raised there."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         found = sys.exc_info() if exc_info is None else exc_info
@@ -30,7 +30,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise one of the same class, which says where it came from."""
+        """Raise an exception of the same class, whose message says where it came from."""
         message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             raise KeyError(KeyErrorMessage(message))
@@ -39,19 +39,19 @@ class ExceptionWrapper:
         try:
             error = self.exc_type(message)
         except Exception:
-            raise RuntimeError(message) from None  # a class that takes something else
+            raise RuntimeError(message) from None  # a class with another constructor
         raise error
 
 
 def cpu_count() -> int | None:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
 
 
 def _element_size(dtype: Any) -> int:
-    """How many bytes an element takes."""
+    """The size of an element in bytes."""
     if not isinstance(dtype, dtypes.dtype):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     return int(dtype.itemsize)

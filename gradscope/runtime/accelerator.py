@@ -1,4 +1,4 @@
-"""`torch.accelerator`: whatever device is faster than the processor. Here is none."""
+"""`torch.accelerator`: the fastest device besides the CPU. There is none here."""
 
 from __future__ import annotations
 

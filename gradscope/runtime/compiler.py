@@ -1,4 +1,4 @@
-"""`torch.compiler`: steps are recorded and replayed, and other functions are what they are."""
+"""`torch.compiler`: steps are recorded and replayed; other functions stay unchanged."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
 
 
 def compile(model: Any = None, *, disable: bool = False, **_: Any) -> Any:
-    """A step, or a model, that is replayed once it has been recorded.
+    """Return a step, or a model, that is replayed once it has been recorded.
 
-    A model is a module that keeps it as `_orig_mod`; the loop around it, its loss and its optimizer
-    run as they are.
+    A model becomes a module that holds it as `_orig_mod`. The loop around it, its loss and its
+    optimizer run uncaptured.
     """
     if model is None:
         return _compiled_unless(disable=disable)
@@ -45,7 +45,7 @@ def _compiled_unless(*, disable: bool) -> Callable[[Any], Any]:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function itself; or, called without one, what returns it."""
+    """Return the function unchanged; without a function, a decorator that does so."""
     return _same if fn is None else fn
 
 
@@ -65,7 +65,7 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def reset() -> None:
-    """Nothing was compiled."""
+    """Do nothing: nothing was compiled."""
 
 
 cudagraph_mark_step_begin = reset
@@ -77,7 +77,7 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
 
 @contextmanager
 def set_stance(stance: str = "default", **options: Any) -> Iterator[None]:
-    """Inside, PyTorch would compile otherwise."""
+    """Accept the stance without effect."""
     yield
 
 

@@ -1,4 +1,4 @@
-"""`torch.fft`: the operations that live there."""
+"""`torch.fft`: Fourier transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.functional`: the functions of the top module that PyTorch writes in Python."""
+"""`torch.functional`: functions of the top module that PyTorch writes in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.hub`: nothing is downloaded here; what PyTorch has fetched before is read."""
+"""`torch.hub`: reads downloaded weights; never downloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.core.errors import missing
 
 
 class _Folder:
-    """Where the program says that downloads are kept."""
+    """The folder of downloads that the program has set."""
 
     chosen: str | None = None
 
@@ -37,7 +37,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> Any:
-    """The weights in the file that PyTorch would have downloaded, if the file exists."""
+    """The weights in the file that PyTorch would have downloaded, if it exists."""
     from gradscope.runtime.serialization import load
 
     folder = Path(model_dir or Path(get_dir()) / "checkpoints")

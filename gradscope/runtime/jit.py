@@ -1,4 +1,4 @@
-"""`torch.jit`: functions and modules run as they are, since compiled ones could not be watched."""
+"""`torch.jit`: functions and modules run unchanged, since compiled ones could not be watched."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _as_it_is(name: str) -> None:
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function or module itself."""
+    """Return the function or module unchanged."""
     _as_it_is("script")
     return obj
 
 
 def trace(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function or module itself, which is not called."""
+    """Return the function or module unchanged, without calling it."""
     _as_it_is("trace")
     return func
 
@@ -70,7 +70,7 @@ export = interface = script_method
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Leave the function to Python, as all of them are."""
+    """Do nothing: all functions are run by Python."""
     return drop if callable(drop) else script_method
 
 
@@ -98,14 +98,14 @@ _isinstance: Callable[[Any, Any], bool] = isinstance
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether it is one; what a container holds is not asked."""
+    """Check the type; contents of containers are not checked."""
     origin = getattr(target_type, "__origin__", None)
     return _isinstance(obj, origin or target_type)
 
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """Inside, PyTorch would compile with this."""
+    """Would set the fuser inside the block; does nothing."""
     yield
 
 

@@ -1,7 +1,7 @@
-"""`torch.library`: operators of the user's own, and kernels for those there are.
+"""`torch.library`: users' operators, and kernels for existing ones.
 
-Beyond PyTorch's: `define_key(name)` makes a dispatch key, `included(key)` and `left_out(key)` let
-the calls of a block meet it or not.
+In addition to PyTorch: `define_key(name)` creates a dispatch key, `included(key)` and
+`left_out(key)` include or exclude it for the calls of a block.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RESERVED = frozenset({"prim"})
 
 
 def fallthrough_kernel() -> None:
-    """Given to `Library.impl`, lets calls pass a key."""
+    """For `Library.impl`: calls skip the key."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
@@ -63,10 +63,10 @@ def _place(frame: FrameType) -> str:
 
 
 class Library:
-    """What one owner registers in a namespace; all of it is gone when the library is.
+    """One owner's registrations in a namespace. They are removed with the library.
 
-    `kind` is DEF for the namespace's one library that defines operators, FRAGMENT for further ones
-    that do, IMPL for one that only has kernels for operators there are.
+    `kind` is DEF for the namespace's only library that defines operators, FRAGMENT for further ones
+    that do, IMPL for one with kernels for existing operators.
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
@@ -119,7 +119,7 @@ class Library:
         with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:
-        """Use a function as an operator's kernel for a key, until the library is gone."""
+        """Use a function as an operator's kernel for a key, until the library is removed."""
         if not callable(fn):
             raise TypeError(
                 f"Input function is required to be a callable but found type {type(fn)}"
@@ -154,9 +154,9 @@ class Library:
     def fallback(
         self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
     ) -> None:
-        """Use a function for all operators that have nothing of their own at a key.
+        """Use a function for all operators without a kernel at a key.
 
-        It is called with the operator first: `fn(op, *args, **kwargs)`.
+        It receives the operator as first argument: `fn(op, *args, **kwargs)`.
         """
         if self.ns != "_":
             raise RuntimeError(
@@ -178,13 +178,13 @@ class Library:
         refresh()
 
     def _destroy(self) -> None:
-        """Take everything back now."""
+        """Remove all registrations now."""
         _undo_all(self._undo)
 
 
 @contextmanager
 def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
-    """A library for a while."""
+    """A library that is removed at the end of the block."""
     library = Library(*args, **kwargs)
     try:
         yield library
@@ -193,7 +193,7 @@ def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
 
 
 def _claim(ns: str, where: str) -> None:
-    """Let a namespace have its one library of kind DEF."""
+    """Reserve a namespace for its only library of kind DEF."""
     if ns in DEFINED:
         raise RuntimeError(
             f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put "
@@ -229,7 +229,7 @@ def _forget(operator: Operator) -> None:
 
 
 def _found(ns: str, name: str) -> list[Operator]:
-    """The operators of this name; a built-in one may be several rows."""
+    """The operators of this name; a built-in one may have several rows."""
     if ns == "aten":
         base, _, overload = name.partition(".")
         rows = getattr(aten, base)._overloads.get(overload or "default")
@@ -251,7 +251,7 @@ def _unknown(ns: str, name: str) -> str:
 
 
 def _library(ns: str) -> Library:
-    """A library that stays: of functions that are given none."""
+    """The permanent library for functions that are called without one."""
     if ns not in LIBRARIES:
         LIBRARIES[ns] = Library(ns, "FRAGMENT")
     made: Library = LIBRARIES[ns]
@@ -292,7 +292,7 @@ def impl(
         for given in (types,) if isinstance(types, str) else types:
             key = names.get(given, given)
             if key == given and given in ("cuda", "mps", "xpu"):
-                continue  # a kernel for a device that is not there
+                continue  # an unavailable device
             (lib or _library(ns)).impl(name, function, key)
 
     return register if func is None else register(func)
@@ -312,7 +312,7 @@ def register_kernel(
 def register_fake(
     op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, _stacklevel: int = 1
 ) -> Any:
-    """Register what an operator does where only shapes count."""
+    """Register a function that computes shapes only."""
     found = opdef_of(op)
     if found is not None:
         return found.register_fake(func)

@@ -1,4 +1,4 @@
-"""`torch.linalg`: the operations that live there."""
+"""`torch.linalg`: linear algebra."""
 
 from __future__ import annotations
 

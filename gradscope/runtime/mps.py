@@ -1,4 +1,4 @@
-"""`torch.mps`: GPUs of Apple's, of which there are none here."""
+"""`torch.mps`: Apple GPUs. None are available."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def device_count() -> int:
 
 
 def manual_seed(seed: int) -> None:
-    """Nothing is there to be seeded."""
+    """Do nothing: there is no such GPU."""
 
 
 def empty_cache() -> None:
-    """Nothing is there to be emptied."""
+    """Do nothing: there is no such GPU."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`torch.ops`: operators by the namespace they are in and by their name."""
+"""`torch.ops`: operators by namespace and name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.overrides`: classes and modes that see the calls of functions before they run."""
+"""`torch.overrides`: classes and modes that see calls of functions before they run."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ __all__ = [
 
 
 class TorchFunctionMode:
-    """Inside `with mode:`, every call of a function comes to its `__torch_function__` first.
+    """Inside `with mode:`, every call of a function goes to its `__torch_function__` first.
 
-    Calls from there go to the mode outside of it; `with self:` lets the mode see its own.
+    Calls inside it go to the next outer mode; `with self:` lets the mode see its own calls.
     """
 
     inner: TorchFunctionMode
@@ -82,7 +82,7 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing."""
+    """A mode that calls every function unchanged."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
@@ -99,7 +99,7 @@ def _pop_mode() -> Any:
 
 @contextmanager
 def _pop_mode_temporarily() -> Iterator[Any]:
-    """The innermost mode, which is none until the end of the block."""
+    """Remove the innermost mode until the end of the block."""
     mode = _pop_mode()
     try:
         yield mode
@@ -118,7 +118,7 @@ def _get_current_function_mode_stack() -> list[Any]:
 
 @contextmanager
 def _enable_torch_function() -> Iterator[None]:
-    """Inside, nothing is disabled."""
+    """Enable overriding inside the block."""
     state = local.state
     before, state.overrides_disabled = state.overrides_disabled, 0
     try:
@@ -129,7 +129,7 @@ def _enable_torch_function() -> Iterator[None]:
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Inside a dispatch mode, let calls be recorded and seen as outside of it."""
+    """Inside a dispatch mode, record calls of the block as if outside of it."""
     from gradscope.runtime.core.state.asking_modes import from_the_top
 
     with from_the_top():
@@ -149,7 +149,7 @@ def _sequence(values: Any) -> Iterable[Any]:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether anybody wants to see a call with these arguments."""
+    """Whether any class or mode wants to see a call with these arguments."""
     state = local.state
     if skipped() or state.overrides_disabled >= ALL:
         return False
@@ -168,7 +168,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
 
 
 class _Offered:
-    """A user's own function, offered to those who override."""
+    """A user's function, offered to overriding classes and modes."""
 
     python = True
 
@@ -189,7 +189,7 @@ def handle_torch_function(
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
-    """Values whose own items are not looked at."""
+    """Values, without looking into containers."""
     return [None if isinstance(value, list | tuple) else value for value in values]
 
 
@@ -199,7 +199,7 @@ def _get_overloaded_args(relevant_args: Iterable[Any]) -> list[Any]:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
-    """Let a function be overridden; `dispatcher` returns the arguments whose classes are asked."""
+    """Make a function overridable; `dispatcher` returns the arguments whose classes are checked."""
 
     def inner(func: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(func)
@@ -215,7 +215,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Call a function's implementation, and let what it calls in turn be seen."""
+    """Call a function's implementation; calls inside it can be overridden."""
     state = local.state
     before = state.overrides_disabled
     state.overrides_disabled = before + SKIP
@@ -229,12 +229,12 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether a value's class handles functions, as that of tensors does."""
+    """Whether a value's class overrides functions, as the tensor class does."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """What subclasses get as it is, not as an instance of theirs."""
+    """Functions whose results are not converted to the subclass."""
     return override_protocol.unwrapped()
 
 
@@ -244,7 +244,7 @@ IGNORED = frozenset({
     "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
     "result_type", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
 })  # fmt: skip
-"""Functions of the top module that classes cannot override, though modes may."""
+"""Functions of the top module that classes cannot override, though modes can."""
 
 
 def get_ignored_functions() -> set[Any]:
@@ -281,12 +281,12 @@ def _names() -> dict[Any, str]:
 
 
 def _shown(public: Any) -> Any:
-    """What a public function is looked up by: itself, or the method of its property."""
+    """The key of a public function: itself, or the method of its property."""
     return public.given if public.of_property else public.function
 
 
 def resolve_name(f: Any) -> str | None:
-    """What a function is called: evaluated, the name gives it back."""
+    """The name of a function: evaluating it returns the function."""
     if hasattr(f, "overloadpacket") or hasattr(f, "_qualified_op_name"):
         return str(f)
     holder = stood_for(getattr(f, "__self__", None))  # of a property's method
@@ -318,7 +318,7 @@ def _overridable() -> dict[Any, list[Any]]:
             home != "torch.Tensor" and short.endswith("_") and short[0] != "_"
         ):
             continue
-        if home not in homes:  # a property, counted once, by what it is read with
+        if home not in homes:  # a property, counted once, by its getter
             if short == "__get__":
                 found[members()[home.rpartition(".")[2]]].append(function)
             continue
@@ -329,13 +329,13 @@ def _overridable() -> dict[Any, list[Any]]:
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """The functions that can be overridden, by the module, class or property they are in."""
+    """The functions that can be overridden, by module, class or property."""
     return _overridable()
 
 
 @cache
 def get_testing_overrides() -> dict[Any, Any]:
-    """For each function that can be overridden, one with the same parameters that returns -1."""
+    """For each overridable function, one with the same parameters that returns -1."""
     found = {function for functions in _overridable().values() for function in functions}
     return {function: _answering(function) for function in found}
 

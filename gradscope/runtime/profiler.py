@@ -1,4 +1,4 @@
-"""`torch.profiler`: the times are in gradscope's own trace."""
+"""`torch.profiler`: times are in gradscope's own trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProfilerActivity(Enum):
 
 
 class record_function:  # noqa: N801  (PyTorch's name)
-    """Name a part of the program, or a function; in a recording it is a span of the trace."""
+    """Name a part of the program, or a function. In a recording it is a span of the trace."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
@@ -50,12 +50,12 @@ class record_function:  # noqa: N801  (PyTorch's name)
 
 
 def schedule(**options: Any) -> Any:
-    """When PyTorch would record; in gradscope use `gradscope trace --steps`."""
+    """Accepted without effect: use `gradscope trace --steps` to choose steps."""
     return lambda _: None
 
 
 class profile:  # noqa: N801  (PyTorch's name)
-    """Not available: what PyTorch's profiler shows of the engine is in gradscope's trace."""
+    """Not available: gradscope's trace shows what PyTorch's profiler shows of the engine."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse()

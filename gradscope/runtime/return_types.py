@@ -1,4 +1,4 @@
-"""`torch.return_types`: the tuples that operations with several results return."""
+"""`torch.return_types`: named tuples of operations with several results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Simulated devices: `torch.zeros(3, device="sim:0")`, and what scripts may ask of them.
+"""Simulated devices: `torch.zeros(3, device="sim:0")`, and their settings.
 
-Each has its own thread in the engine, its own ready queue and its own stream, so that everything
-an engine does for several devices really happens and is seen in a trace, without a GPU.
+Each has its own thread in the engine, its own ready queue and its own stream. So everything that an
+engine does for several devices really happens and is visible in a trace, without a GPU.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gradscope.runtime.core.devices.streams import Latency, Settings
 def set(
     *, latency: Latency | None = None, devices: int | None = None, ahead: int | None = None
 ) -> None:
-    """Say how many devices there are, and how long their kernels take.
+    """Set the number of devices, and how long their kernels take.
 
-    `latency` is in seconds, or a function of the device's number that returns them for one kernel.
-    `ahead` is how many kernels a thread may launch before it waits for the first of them; with 0,
-    the default, a launch returns when its kernel is done.
+    `latency` is in seconds, or a function of the device's index that returns the seconds of one
+    kernel. `ahead` is how many kernels a thread may launch before it waits for the first of them;
+    with 0, the default, a launch returns when its kernel is done.
     """
     if latency is not None:
         if not callable(latency) and not 0 <= latency < float("inf"):
@@ -48,7 +48,7 @@ def current_device() -> int:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until a device has done all its kernels; without a name, until all devices have."""
+    """Wait until a device has finished all its kernels; by default, until all devices have."""
     if device is None:
         for stream in _streams.all():
             stream.synchronize()
@@ -59,6 +59,6 @@ def synchronize(device: Any = None) -> None:
 
 
 def kernels(device: Any) -> int:
-    """How many kernels a device has been given so far."""
+    """The number of kernels that were launched on a device."""
     number = _devices.check(device).index
     return 0 if number is None else _streams.of(number).launched

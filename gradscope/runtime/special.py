@@ -1,4 +1,4 @@
-"""`torch.special`: the operations that live there."""
+"""`torch.special`: special functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.__version__`: a text that can be compared with other versions."""
+"""`torch.__version__`: a string that can be compared with other versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Key = tuple[tuple[int, ...], int, int]
 
 
 class TorchVersion(str):
-    """A version; `torch.__version__ >= "1.10"` compares numbers, as does a tuple of them."""
+    """A version. `torch.__version__ >= "1.10"` compares numbers, as does a tuple of them."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "": 0
 
 
 def _key(text: str) -> Key | None:
-    """What versions are compared by: the numbers, how far before the release, the local part."""
+    """The sort key of a version: the numbers, the pre-release, the local part."""
     found = re.fullmatch(
         r"v?(\d+(?:\.\d+)*)[-_.]?(dev|alpha|beta|rc|post|a|b|)[-_.]?\d*(?:\+(.*))?", text.strip()
     )

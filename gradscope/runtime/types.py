@@ -1,4 +1,4 @@
-"""`torch.types`: names for what functions take."""
+"""`torch.types`: names of types of arguments."""
 
 from __future__ import annotations
 

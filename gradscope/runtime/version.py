@@ -1,4 +1,4 @@
-"""Which PyTorch this runtime follows."""
+"""The PyTorch version that this runtime follows."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def moons(count):
 
 
 class Coupling(nn.Module):
-    """Scales and shifts one coordinate by what a network makes of the other."""
+    """Scales and shifts one coordinate by a network of the other."""
 
     def __init__(self, first):
         super().__init__()

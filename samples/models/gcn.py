@@ -1,4 +1,4 @@
-"""A graph network sorts two clubs by who talks to whom: messages are added up by scatter_add."""
+"""A graph network classifies members of two clubs by their contacts, with scatter_add."""
 
 import sys
 
@@ -39,7 +39,7 @@ talks = (talks | talks.T).fill_diagonal_(True)
 source, target = talks.nonzero(as_tuple=True)
 degree = talks.sum(dim=1).to(torch.get_default_dtype())
 norm = (degree[source] * degree[target]).rsqrt().unsqueeze(1)
-known = torch.tensor([0, 1, MEMBERS - 2, MEMBERS - 1])  # whose club was told
+known = torch.tensor([0, 1, MEMBERS - 2, MEMBERS - 1])  # members with known labels
 
 model = GCN()
 optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=5e-4)

@@ -1,4 +1,4 @@
-"""An LSTM language model learns a rhyme letter by letter, and says it from memory."""
+"""An LSTM language model learns a rhyme letter by letter, and then generates it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Learning to learn (MAML): a start from which one step of gradient descent fits any sine."""
+"""Meta-learning (MAML): initial weights from which one step of gradient descent fits any sine."""
 
 import sys
 
@@ -17,7 +17,7 @@ def network(x, weights):
 
 
 def sines(tasks):
-    """A random amplitude and phase each, and points to learn from and to be judged by."""
+    """Points of sines with random amplitude and phase: some for training, others for the test."""
     amplitude, phase = torch.rand(tasks, 1, 1) * 4 + 1, torch.rand(tasks, 1, 1) * 3.14
     x = torch.rand(tasks, 20, 1) * 10 - 5
     y = amplitude * (x - phase).sin()
@@ -25,7 +25,7 @@ def sines(tasks):
 
 
 def adapted(weights, x, y):
-    """The weights after one step, with the way there still in the graph."""
+    """The weights after one step, which stays in the graph."""
     loss = F.mse_loss(network(x, weights), y)
     grads = torch.autograd.grad(loss, weights, create_graph=True)
     return [w - INNER * grad for w, grad in zip(weights, grads)]

@@ -1,4 +1,4 @@
-"""A variational autoencoder of digit images: a sum of two losses through a random middle."""
+"""A variational autoencoder of digit images: two losses, and gradients through a random code."""
 
 import sys
 from pathlib import Path

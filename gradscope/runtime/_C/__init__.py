@@ -1,4 +1,4 @@
-"""`torch._C`: of PyTorch's inside, what programs reach for."""
+"""`torch._C`: the parts of PyTorch's internals that programs use."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
 
 
 def _dispatch_dump_table(name: str) -> str:
-    """What an operator does at each key, one line each."""
+    """The kernels of an operator by dispatch key, one line each."""
     return _operator(name).table()
 
 
@@ -146,12 +146,12 @@ def _set_fwd_grad_enabled(enabled: Any) -> None:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """What a backend of one's own is called that nobody has named."""
+    """The default name of a custom backend."""
     return "privateuseone"
 
 
 class _WeakTensorRef:
-    """Remembers a tensor without keeping it alive, to be asked whether it still is."""
+    """A weak reference to a tensor, which tells whether it is still alive."""
 
     def __init__(self, tensor: Any) -> None:
         self._reference = weakref.ref(tensor)

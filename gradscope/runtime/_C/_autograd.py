@@ -1,4 +1,4 @@
-"""`torch._C._autograd`: hooks on what is saved, counters of writes and views, from below."""
+"""`torch._C._autograd`: hooks on saved tensors, version counters and views, low level."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
 
 
 def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:
-    """Refuse such hooks from now on, with this message."""
+    """Refuse saved-tensor hooks from now on, with this message."""
     disable(error_message, fail_if_non_empty=fail_if_non_empty)
 
 
@@ -54,7 +54,7 @@ def _saved_tensors_hooks_enable() -> None:
 
 
 def _push_saved_tensors_default_hooks(pack_hook: Any, unpack_hook: Any) -> None:
-    """Let all that is saved from now on go through these."""
+    """Use these hooks for everything that is saved from now on."""
     if not (callable(pack_hook) and callable(unpack_hook)):
         raise TypeError(
             "_push_saved_tensors_default_hooks(): incompatible function arguments. The following "
@@ -64,7 +64,7 @@ def _push_saved_tensors_default_hooks(pack_hook: Any, unpack_hook: Any) -> None:
 
 
 def _pop_saved_tensors_default_hooks() -> None:
-    """Take the last two away again."""
+    """Remove the last pair of hooks."""
     pop()
 
 
@@ -74,7 +74,7 @@ def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> Any:
 
 
 def _unsafe_set_version_counter(tensors: Sequence[Tensor], versions: Sequence[int]) -> None:
-    """Make each counter of writes say what is given here, whatever gradients that costs."""
+    """Set the version counters of tensors. Gradients may become wrong."""
     tensors, versions = list(tensors), list(versions)
     if len(tensors) != len(versions):
         raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
@@ -87,12 +87,12 @@ def _unsafe_set_version_counter(tensors: Sequence[Tensor], versions: Sequence[in
 
 
 def _get_creation_meta(view: Tensor) -> CreationMeta:
-    """How a view was made."""
+    """How a view was created."""
     return _view_meta(view).creation
 
 
 def _set_creation_meta(view: Tensor, creation: CreationMeta) -> None:
-    """Say that a view was made in another way, which decides what writing to it means."""
+    """Set how a view was created, which decides whether it may be modified in place."""
     _view_meta(view).creation = creation
 
 

@@ -1,4 +1,4 @@
-"""`Variable._execution_engine`: the engine, as programs call it by hand."""
+"""`Variable._execution_engine`: the engine, for direct calls."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class _EngineBase:
-    """Runs backwards. All of its instances are one engine."""
+    """Runs backwards. All instances are one engine."""
 
     __module__ = "torch._C"
 
     def run_backward(self, *given: Any, **named: Any) -> Any:
-        """What `backward` (with `accumulate_grad`) and `grad` come to, nothing filled in.
+        """The core of `backward` (with `accumulate_grad`) and `grad`, without defaults.
 
-        Takes tensors, grad_tensors, keep_graph, create_graph, and if wanted inputs,
+        Takes tensors, grad_tensors, keep_graph, create_graph, and optionally inputs,
         allow_unreachable and accumulate_grad.
         """
         tensors, grad_tensors, keep_graph, create_graph, *options = _arguments(given, named)
@@ -57,14 +57,14 @@ class _EngineBase:
         return tuple(found)
 
     def queue_callback(self, *given: Callable[[], Any]) -> None:
-        """Run a function when the innermost running backward is done."""
+        """Run a function at the end of the innermost running backward."""
         if len(given) != 1:
             name = "_EngineBase.queue_callback()"
             raise TypeError(f"{name} takes exactly one argument ({len(given)} given)")
         engine.queue_callback(given[0])
 
     def is_checkpoint_valid(self) -> bool:
-        """Whether a reentrant checkpoint may run here: not where only some gradients are wanted."""
+        """Whether a reentrant checkpoint may run: not if only some gradients are requested."""
         return engine.is_checkpoint_valid()
 
 
@@ -74,7 +74,7 @@ _SWITCHES = ("keep_graph", "create_graph", "allow_unreachable", "accumulate_grad
 
 
 def _arguments(given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-    """All arguments of `run_backward` in order, or PyTorch's words for what is wrong with them."""
+    """All arguments of `run_backward` in order, or PyTorch's error."""
     names = (*_REQUIRED, *_OPTIONS)
     if len(given) + len(named) > len(names):
         count = len(given) + len(named)

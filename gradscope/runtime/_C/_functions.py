@@ -1,4 +1,4 @@
-"""`torch._C._functions`: the classes of nodes, by name, and two functions that make odd ones."""
+"""`torch._C._functions`: the classes of nodes by name, and two functions with special nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradscope.runtime.core.tensors.views.views import (
 
 
 class DelayedError:
-    """Hands on as many tensors as it was made for; a backward that reaches it raises."""
+    """Returns its inputs; a backward that reaches it raises."""
 
     def __init__(self, *given: Any) -> None:
         if len(given) != 2:
@@ -41,7 +41,7 @@ class DelayedError:
 
 
 class UndefinedGrad:
-    """Hands on a copy of a tensor; a backward that passes finds no gradient, not zeros."""
+    """Returns a copy of a tensor; its backward sends an undefined gradient, not zeros."""
 
     next_functions = ()
 
@@ -55,7 +55,7 @@ class UndefinedGrad:
 
 
 class UndefinedGradBackward(Node):
-    """Takes a gradient and gives none."""
+    """Receives a gradient and sends none."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ AnyNode.register(UndefinedGrad)
 
 
 def _led_to(node: Node, given: Sequence[Any], made: Sequence[Any]) -> Any:
-    """What was made of some tensors, with a node as its history where one of them wants it."""
+    """The results for some tensors, with a node if one of them requires grad."""
     if any(x.requires_grad for x in given):
         state = local.state
         recorded = state.grad_enabled

@@ -1,4 +1,4 @@
-"""`torch._C._nn`: functions of networks, from below."""
+"""`torch._C._nn`: low-level functions of networks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.core.tensors.to_arguments import wanted_of
 
 
 def _parse_to(*given: Any, **named: Any) -> tuple[Any, Any, bool, Any]:
-    """What the arguments of a module's `to` ask for."""
+    """The options in the arguments of a module's `to`."""
     return tuple(wanted_of(given, named))
 
 

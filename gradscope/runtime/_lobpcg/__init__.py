@@ -15,7 +15,7 @@ __all__ = ["lobpcg"]
 
 
 class LOBPCGAutogradFunction(Function):
-    """The iteration as one node: its gradient follows from what it found, not from its steps."""
+    """The iteration as one node: its gradient follows from the result, not from the steps."""
 
     @staticmethod
     def forward(ctx: Any, A: Any, k: Any, B: Any, *rest: Any) -> tuple[Any, Any]:
@@ -60,9 +60,9 @@ def lobpcg(
 ) -> tuple[Any, Any]:
     """The k largest (or smallest) eigenvalues of A x = λ B x, and their vectors.
 
-    X is where to begin (random if not given, with n columns), iK a preconditioner. It stops after
-    niter steps, or when residuals are below tol. `method` is "ortho", or "basic", which is faster
-    and fails sooner. `tracker` is called with the `LOBPCG` that iterates after each step.
+    X is the start (random if not given, with n columns), iK a preconditioner. It stops after niter
+    steps, or when residuals are below tol. `method` is "ortho", or "basic", which is faster but
+    less stable. `tracker` is called with the iterating `LOBPCG` after each step.
     """
     given = {
         "k": k, "B": B, "X": X, "n": n, "iK": iK, "niter": niter, "tol": tol, "largest": largest,

@@ -1,4 +1,4 @@
-"""How eigenpairs move with their symmetric matrix, where all or only some of them are known."""
+"""Derivatives of eigenpairs by their symmetric matrix, if all or only some are known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import gradscope.runtime as torch
 def symeig_backward(
     grad_values: Any, grad_vectors: Any, A: Any, values: Any, vectors: Any, largest: bool
 ) -> Any:
-    """The gradient of A, given those of some of its eigenvalues and their vectors."""
+    """The gradient of A, from those of some eigenvalues and their vectors."""
     if vectors.size(-1) == vectors.size(-2):
         return _within_span(grad_values, grad_vectors, values, vectors)
     outside = _across(grad_vectors, A, values, vectors, largest)
@@ -21,7 +21,7 @@ def symeig_backward(
 
 
 def _within_span(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any) -> Any:
-    """What known vectors exchange among themselves: (d_j - d_i)⁻¹ off the diagonal."""
+    """The exchange among known vectors: (d_j - d_i)⁻¹ off the diagonal."""
     gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
     gaps.diagonal(dim1=-2, dim2=-1).fill_(float("inf"))
     gaps.pow_(-1)
@@ -30,17 +30,16 @@ def _within_span(grad_values: Any, grad_vectors: Any, values: Any, vectors: Any)
     return torch.matmul(vectors, torch.matmul(torch.diag_embed(grad_values) + turned, transposed))
 
 
-# Note [Unknown eigenvectors]
-# Known vectors U also move into the space that is orthogonal to them. How far, dX, solves the
-# Sylvester equation  Vᵀ A V dX - dX D = -Vᵀ A U,  where V spans that space (any basis does; this
-# one is drawn at random, always alike). With p the polynomial whose roots are the known values,
-# p(D) = 0, so the solution is p(A)⁻¹ times a sum over A's powers (Hu and Cheng, The polynomial
-# solution to the Sylvester matrix equation, 2006). Vᵀ p(A) V is definite: its Cholesky factor
-# solves it.
+# Note [Unknown eigenvectors] Known vectors U also move into the space orthogonal to them. This
+# part, dX, solves the Sylvester equation  Vᵀ A V dX - dX D = -Vᵀ A U,  where V spans that space
+# (any basis works; this one is random with a fixed seed). With p the polynomial whose roots are the
+# known values, p(D) = 0, so the solution is p(A)⁻¹ times a sum over powers of A (Hu and Cheng, The
+# polynomial solution to the Sylvester matrix equation, 2006). Vᵀ p(A) V is definite: its Cholesky
+# factor solves it.
 
 
 def _across(grad_vectors: Any, A: Any, values: Any, vectors: Any, largest: bool) -> Any:
-    """What known vectors take from unknown ones; see Note [Unknown eigenvectors]."""
+    """The contribution of unknown vectors to known ones; see Note [Unknown eigenvectors]."""
     transposed = vectors.mT.contiguous()
     V = _complement(A, vectors, transposed)
     V_transposed = V.mT.contiguous()
@@ -59,7 +58,7 @@ def _across(grad_vectors: Any, A: Any, values: Any, vectors: Any, largest: bool)
 
 
 def _complement(A: Any, vectors: Any, transposed: Any) -> Any:
-    """Columns that span what is orthogonal to these vectors, the same ones each time."""
+    """Columns that span the space orthogonal to these vectors, the same on each call."""
     projection = -vectors.matmul(transposed)
     projection.diagonal(dim1=-2, dim2=-1).add_(1)
     missing = A.size(-1) - vectors.size(-1)
@@ -73,7 +72,7 @@ def with_roots(roots: Any) -> Any:
     found = roots.new_zeros((*roots.shape[:-1], degree + 2))
     found[..., 0] = found[..., -1] = 1
     for i in range(1, degree + 1):
-        # A copy in each step, if it is to be differentiated again.
+        # Each step makes a copy, if it is to be differentiated again.
         after = found.clone() if roots.requires_grad else found
         out = after.narrow(-1, degree - i, i + 1)
         out -= roots.narrow(-1, i - 1, 1) * found.narrow(-1, degree - i + 1, i + 1)
@@ -82,7 +81,7 @@ def with_roots(roots: Any) -> Any:
 
 
 def _horner(polynomial: Any, one: Any, step: Callable[[Any, Any], Any]) -> Any:
-    """From the highest coefficient down; the highest is 1."""
+    """Horner's method from the highest coefficient down, which is 1."""
     found = one.clone()
     for k in range(polynomial.size(-1) - 2, -1, -1):
         found = step(found, polynomial[..., k])
@@ -99,7 +98,7 @@ def at_numbers(polynomial: Any, x: Any) -> Any:
 
 
 def at_matrix(polynomial: Any, x: Any) -> Any:
-    """The polynomial's value for a square matrix, whose powers are products of matrices."""
+    """The polynomial's value for a square matrix."""
 
     def step(found: Any, coefficient: Any) -> Any:
         product = x.matmul(found)

@@ -1,4 +1,4 @@
-"""Columns made orthonormal, to one another and to others, where B says what is orthogonal."""
+"""Orthonormal columns, among themselves and to others, with respect to B."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def root_of_inverse(B: Any, S: Any) -> Any:
-    """C, upper triangular, so that the columns of S C are B-orthonormal."""
+    """Upper triangular C such that the columns of S C are B-orthonormal."""
     SBS = linalg.qform(B, S)
     scale = SBS.diagonal(0, -2, -1) ** -0.5
     root = torch.linalg.cholesky((SBS * scale) * scale.reshape(-1, 1), upper=True)
@@ -20,9 +20,10 @@ def root_of_inverse(B: Any, S: Any) -> Any:
 
 
 def orthonormal(B: Any, U: Any, tau: float, *, drop: bool) -> Any:
-    """What the columns of U span, B-orthonormal, by the eigenvectors of Uᵀ B U.
+    """A B-orthonormal basis of the columns of U, by the eigenvectors of Uᵀ B U.
 
-    Columns that add less than tau of the largest are dropped, or taken as if they added as much.
+    Columns that add less than tau of the largest are dropped, or treated as if they added that
+    much.
     """
     U = _without_zeros(B, U)
     if U.numel() == 0:
@@ -40,7 +41,7 @@ def orthonormal(B: Any, U: Any, tau: float, *, drop: bool) -> Any:
 
 
 def _without_zeros(B: Any, U: Any) -> Any:
-    """U without columns that are zero: they have no direction."""
+    """U without zero columns, which have no direction."""
     if U.numel() == 0:
         return U
     lengths = linalg.qform(B, U).diagonal(0, -2, -1)
@@ -49,9 +50,9 @@ def _without_zeros(B: Any, U: Any) -> Any:
 
 
 def orthonormal_beside(worker: LOBPCG, U: Any, V: Any) -> Any:
-    """What the columns of U span besides those of V, B-orthonormal, and B-orthogonal to V.
+    """A B-orthonormal basis of the columns of U, B-orthogonal to V.
 
-    Nothing, if V spans all of it. Rounding makes one pass inexact, so there are several.
+    Empty, if V spans all of U. Rounding makes one pass inexact, so there are several.
     """
     _forget_errors(worker)
     ivars, fvars = worker.ivars, worker.fvars
@@ -74,7 +75,7 @@ def orthonormal_beside(worker: LOBPCG, U: Any, V: Any) -> Any:
 
 
 def _among_themselves(worker: LOBPCG, U: Any, i: int) -> tuple[Any, int]:
-    """U with columns that are B-orthonormal, and in which pass they were; or no columns."""
+    """U with B-orthonormal columns, and the number of passes; or no columns."""
     fparams, drop = worker.fparams, worker.bparams["ortho_use_drop"]
     tau = fparams["ortho_tol_drop"] if drop else fparams["ortho_tol_replace"]
     j = 0

@@ -1,4 +1,4 @@
-"""From what `lobpcg` is asked to the iterations that answer it: one for each matrix of a batch."""
+"""The arguments of `lobpcg`, and one iteration for each matrix of a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime._lobpcg.worker import LOBPCG
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `lobpcg` is told besides A, k and B, in its order."""
+    """Arguments of `lobpcg` besides A, k and B, in its order."""
 
     X: Any
     n: int | None
@@ -29,7 +29,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The three dictionaries that an iteration and its tracker read numbers from."""
+    """The three dicts of numbers that an iteration and its tracker read."""
 
     iparams: dict[str, int]
     fparams: dict[str, float]

@@ -1,4 +1,4 @@
-"""The iteration: a basis of the best vectors, where they came from, and what is still wrong."""
+"""The iteration: a basis of the best vectors, their last directions, and their residuals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import gradscope.runtime as torch
 from gradscope.runtime import _linalg_utils as linalg
 from gradscope.runtime._lobpcg import orthogonal
 
-# Note [What an iteration keeps]
-# X are the vectors so far, R = A X - B X E what is wrong with them, P the directions they last
-# moved in, W the residuals after the preconditioner. S holds X, P and W side by side: each step
-# solves the small problem Sᵀ A S and takes the best n of what can be made of S. The first `nc`
-# columns have converged and are left alone. "basic" makes S orthonormal by a Cholesky
+# Note [What an iteration keeps] X are the present vectors, R = A X - B X E their residuals, P the
+# directions of their last change, W the preconditioned residuals. S holds X, P and W side by side:
+# each step solves the small problem Sᵀ A S and takes the best n combinations of S. The first `nc`
+# columns have converged and are left unchanged. "basic" makes S orthonormal by a Cholesky
 # factorization in each step; "ortho" keeps it so.
 
 
 class LOBPCG:
-    """One matrix, the vectors found so far, and the numbers of the iteration by name."""
+    """One matrix, the present vectors, and the numbers of the iteration by name."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class LOBPCG:
         return "".join(["LOBPCG:\n", *lines])
 
     def run(self) -> None:
-        """Iterate until something says to stop."""
+        """Iterate until stopped."""
         self._step()
         while not self.stop_iteration():
             self._step()
@@ -62,11 +61,11 @@ class LOBPCG:
             self.call_tracker()
 
     def call_tracker(self) -> None:
-        """Tell who watches that a step has been made."""
+        """Call the tracker after a step."""
         self.tracker(self)
 
     def stop_iteration(self) -> bool:
-        """Whether the tracker says so, there are no steps left, or enough has converged."""
+        """Whether the tracker stopped it, no steps are left, or enough pairs have converged."""
         return bool(
             self.bvars.get("force_stop", False)
             or self.ivars["iterations_left"] == 0
@@ -74,7 +73,7 @@ class LOBPCG:
         )
 
     def update(self) -> None:
-        """Make one step."""
+        """Do one step."""
         if self.ivars["istep"] == 0:
             self._measure()
         if self.method == "ortho":
@@ -85,7 +84,7 @@ class LOBPCG:
         self.ivars["istep"] += 1
 
     def _measure(self) -> None:
-        """How large A and B are, as far as the first vectors show it."""
+        """Estimate the norms of A and B from the first vectors."""
         norm = float(torch.norm(self.X))
         scale = norm**-1
         self.fvars["X_norm"] = norm
@@ -95,11 +94,11 @@ class LOBPCG:
         self.ivars["converged_count"] = self.ivars["converged_end"] = 0
 
     def update_residual(self) -> None:
-        """Say anew what is wrong with the vectors."""
+        """Recompute the residuals."""
         self.R = linalg.matmul(self.A, self.X) - linalg.matmul(self.B, self.X) * self.E
 
     def update_converged_count(self) -> int:
-        """How many pairs have converged: the first ones, up to one that has not."""
+        """The number of converged pairs: the first ones, up to one that has not."""
         before = self.ivars["converged_count"]
         X = self.X
         size = self.fvars["A_norm"] + torch.abs(self.E[: X.shape[-1]]) * self.fvars["B_norm"]
@@ -156,14 +155,14 @@ class LOBPCG:
         self._put_last(end, self._get_ortho(self.R[:, nc:], self.S[:, :end]))
 
     def _best_mixture(self, S: Any) -> tuple[Any, Any, tuple[Any, Any]]:
-        """The small problem of these columns: its values, and what makes their vectors of S."""
+        """The small problem of these columns: its values, and coefficients of its vectors in S."""
         root = self._get_rayleigh_ritz_transform(S)
         small = linalg.qform(linalg.qform(self.A, S), root)
         values, Z = linalg.symeig(small, self.bparams["largest"])
         return values, torch.matmul(root, Z), (root, Z)
 
     def _put_aside(self, P: Any) -> int:
-        """X and P to the front of S; where they end."""
+        """Copy X and P to the front of S. Returns their end."""
         n = self.iparams["n"]
         self.S[:, :n] = self.X
         if P is None:

@@ -1,4 +1,4 @@
-"""Mixed precision: casts that follow the operations, and losses scaled to fit into halves."""
+"""Mixed precision: automatic casts, and scaled losses for half precision."""
 
 from __future__ import annotations
 

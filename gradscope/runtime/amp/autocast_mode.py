@@ -1,4 +1,4 @@
-"""`torch.autocast`: a block whose operations choose the dtype they are computed in."""
+"""`torch.autocast`: a block in which operations choose the dtype of their computation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _local = _Local()
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether PyTorch knows casts for such devices."""
+    """Whether PyTorch supports autocast for this device type."""
     return device_type in AVAILABLE
 
 
@@ -49,7 +49,7 @@ def set_autocast_enabled(*given: Any) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """The lower precision of such devices."""
+    """The lower precision of this device type."""
     return _local.settings.dtypes.get(device_type, dtypes.bfloat16)
 
 
@@ -92,7 +92,7 @@ def get_autocast_cpu_dtype() -> Any:
 
 
 def autocast_decorator(autocast_instance: Any, func: Callable[..., Any]) -> Any:
-    """The function, each call of it in a block."""
+    """The function, with each call in an autocast block."""
 
     @functools.wraps(func)
     def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ def autocast_decorator(autocast_instance: Any, func: Callable[..., Any]) -> Any:
 
 
 class autocast:  # noqa: N801
-    """A block, or a decorated function, in which operations cast what they are given."""
+    """Context manager or decorator: operations inside cast their inputs."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class autocast:  # noqa: N801
 
 
 def _cast(value: Any, device_type: str, dtype: Any) -> Any:
-    """All tensors of ordinary floats in `value` in another dtype."""
+    """All floating point tensors in `value`, cast to another dtype."""
     if isinstance(value, Tensor):
         fits = value.is_floating_point() and value.device.type == device_type
         return value.to(dtype) if fits and value.dtype is not dtypes.float64 else value
@@ -189,7 +189,7 @@ def _cast(value: Any, device_type: str, dtype: Any) -> Any:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Let a custom function's forward remember autocast, or run without it on inputs cast first."""
+    """Decorate a forward: save autocast for backward, or run without it on cast inputs."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if fwd is None:
@@ -210,7 +210,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Let a custom function's backward run with the autocast that its forward had."""
+    """Decorate a custom function's backward: run with the autocast state of its forward."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

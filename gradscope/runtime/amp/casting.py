@@ -1,10 +1,10 @@
-"""Which operations cast their inputs under autocast on the CPU, and how.
+"""Autocast on the CPU: which operations cast their inputs, and how.
 
-# Note [Autocast off the road]
-Without autocast no call asks for it. While it is on, calls of operations take the long way round
-(`call._call`), which casts what the operation's list says. Functions built of several operations
-that cast as a whole (`linear`: its weight first, then the transpose) get other code when autocast
-is entered for the first time, as Note [Gates] says of gates.
+# Note [Autocast off the fast path]
+Without autocast, calls have no check for it. While it is on, calls take the general path
+(`call._call`), which casts by the operation's list. Composite functions that cast as a whole
+(`linear`: its weight first, then the transpose) get other code when autocast is entered for the
+first time, as described in Note [Gates].
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOWER = frozenset({
     "linalg.vecdot", "linalg_vecdot", "linear", "matmul", "mm", "__matmul__", "prelu",
     "_prelu_kernel", "scaled_dot_product_attention",
 })  # fmt: skip
-"""What is computed in the lower precision."""
+"""Operations in the lower precision."""
 
 SINGLE = frozenset({
     "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "binary_cross_entropy",
@@ -56,17 +56,17 @@ SINGLE = frozenset({
         "irfftn", "rfft", "rfft2", "rfftn",
     )),
 })  # fmt: skip
-"""What is computed in float32."""
+"""Operations in float32."""
 
 WIDEST = frozenset({"cat", "index_copy", "stack"})
-"""What is computed in the widest dtype it is given."""
+"""Operations in the widest dtype of their inputs."""
 
 LISTED = LOWER | SINGLE | WIDEST
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
 
 class Settings:
-    """What one thread has said of autocast, and the casts of leaves that it keeps."""
+    """One thread's autocast settings, and its cached casts of leaves."""
 
     def __init__(self) -> None:
         self.enabled = dict.fromkeys(DEFAULTS, False)
@@ -76,13 +76,13 @@ class Settings:
         self.kept: dict[int, tuple[Any, Any]] = {}
 
     def tell(self) -> None:
-        """Let this thread's calls know whether they cast."""
+        """Update whether calls of this thread cast."""
         state = local.state
         state.autocast = self if self.enabled["cpu"] else None
         state.refresh()
 
     def cast(self, value: Any, to: Any) -> Any:
-        """A tensor of ordinary floats in another dtype; lists of them; all else as it is."""
+        """A floating point tensor in another dtype; also lists of them; anything else unchanged."""
         if isinstance(value, list | tuple):
             return type(value)(self.cast(each, to) for each in value)
         if not _eligible(value) or value.dtype == to:
@@ -103,7 +103,7 @@ class Settings:
         return found[1]
 
     def dtype_for(self, name: str, values: Any) -> Any:
-        """What a listed function is computed in."""
+        """The dtype in which a listed function computes."""
         if name in LOWER:
             return self.dtypes["cpu"]
         if name in SINGLE:
@@ -112,7 +112,7 @@ class Settings:
         return dtypes.float32 if dtypes.float32 in found else found[0] if found else None
 
     def arguments(self, op: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments of an operation's call, cast as its list says."""
+        """The arguments of an operation's call, cast by its list."""
         name = op.base_name
         if name not in LISTED:
             return values
@@ -120,7 +120,7 @@ class Settings:
         return values if to is None else self.cast_all(values, to)
 
     def cast_all(self, values: tuple[Any, ...], to: Any) -> tuple[Any, ...]:
-        """All arguments, the last one first, as PyTorch numbers the nodes of its casts."""
+        """All arguments cast, the last one first, as PyTorch numbers the nodes of its casts."""
         return tuple(self.cast(value, to) for value in reversed(values))[::-1]
 
 
@@ -143,7 +143,7 @@ def _tensors(values: Any) -> Iterator[Any]:
 
 @contextmanager
 def _without(state: Any) -> Iterator[None]:
-    """What a function that was cast is made of does not cast again."""
+    """Switch casts off for the parts of a function that was cast."""
     settings, state.autocast = state.autocast, None
     state.refresh()
     try:
@@ -154,7 +154,7 @@ def _without(state: Any) -> Iterator[None]:
 
 
 class _Whole:
-    """A function built of several operations that casts as a whole."""
+    """A composite function that casts as a whole."""
 
     def __init__(self, name: str, implementation: Callable[..., Any]) -> None:
         self.name = name
@@ -180,7 +180,7 @@ _put_up: set[int] = set()
 
 
 def put_up() -> None:
-    """Give functions that cast as a whole the code that does; what is no road of an operation."""
+    """Install the casting code of composite functions."""
     with _lock:
         for table in (NN_FUNCTIONS, FUNCTIONS, METHODS):
             for name in LISTED & table.keys():

@@ -1,4 +1,4 @@
-"""Losses multiplied so that small gradients survive in halves, and gradients divided again."""
+"""Loss scaling: keeps small gradients representable in half precision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_SCALE = (
 
 
 class OptState(enum.Enum):
-    """How far an optimizer is with the gradients of this iteration."""
+    """The state of an optimizer's gradients in this iteration."""
 
     READY = 0
     UNSCALED = 1
@@ -32,7 +32,7 @@ def _fresh() -> dict[str, Any]:
 
 
 class GradScaler:
-    """A factor for losses that grows while all is finite and shrinks when it is not."""
+    """A scale for losses that grows while gradients are finite and shrinks when they are not."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class GradScaler:
         self._per_optimizer_states: Any = defaultdict(_fresh)
 
     def _started(self, name: str) -> Any:
-        """The factor, which there is once something was scaled."""
+        """The scale, created when something is first scaled."""
         for what in ("_scale", "_growth_tracker"):
             if self.__dict__[what] is None:
                 raise AssertionError(f"Attempted {name} but {what} is None.  {NO_SCALE}")
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """One tensor or many, times the factor."""
+        """Multiply one tensor or several by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -88,7 +88,7 @@ class GradScaler:
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     def _unscaled(self, optimizer: Any, inverse: Any, *, halves: bool) -> dict[Any, Any]:
-        """Divide all gradients; whether one of them is not finite, for the device they are on."""
+        """Unscale all gradients. Returns whether any is not finite, by device."""
         found = full((), 0.0, dtype=dtypes.float32)
         where = {}
         with no_grad():
@@ -106,7 +106,7 @@ class GradScaler:
         return where
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer by the factor, to clip them for example."""
+        """Divide the gradients of an optimizer by the scale, for example to clip them."""
         if not self._enabled:
             return
         scale = self._started("unscale_")
@@ -122,7 +122,7 @@ class GradScaler:
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Let the optimizer step, unless a gradient is infinite or no number."""
+        """Step the optimizer, unless a gradient is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -142,7 +142,7 @@ class GradScaler:
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Let the factor grow or shrink after an iteration, or set it."""
+        """Update the scale after an iteration, or set it."""
         if not self._enabled:
             return
         scale = self._started("update")
@@ -177,7 +177,7 @@ class GradScaler:
         self._growth_tracker.fill_(successes)
 
     def get_scale(self) -> float:
-        """The factor; 1 for a scaler that is off."""
+        """The scale; 1 if disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())

@@ -1,4 +1,4 @@
-"""What this thread has said of autocast, to be put back as it was when a script has run."""
+"""This thread's autocast settings, restored after a script has run."""
 
 from __future__ import annotations
 

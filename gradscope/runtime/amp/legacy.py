@@ -1,4 +1,4 @@
-"""The names autocast and GradScaler had for each kind of device; they warn."""
+"""Deprecated names of autocast and GradScaler by device type; they warn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`torch.autograd`: the names users know of the engine and of everything around it.
+"""`torch.autograd`: PyTorch's names for the engine and everything around it.
 
-Tensors are built on the engine and parts of this package are built on tensors, so names are looked
-up when they are first asked for.
+Tensors are built on the engine, and parts of this package on tensors, so names are resolved when
+they are first used.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """`autograd.gradcheck` is the function, also after its module of that name was imported."""
+    """Keeps `autograd.gradcheck` the function when the module of that name is imported."""
 
     @property
     def gradcheck(self) -> Any:
@@ -77,7 +77,7 @@ class _Package(ModuleType):
 
     @gradcheck.setter
     def gradcheck(self, module: ModuleType) -> None:
-        """Importing a module sets it here."""
+        """Ignore the assignment by the import of the module."""
 
 
 sys.modules[__name__].__class__ = _Package

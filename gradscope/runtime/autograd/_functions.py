@@ -1,4 +1,4 @@
-"""`torch.autograd._functions`: functions that PyTorch once wrote as users write theirs."""
+"""`torch.autograd._functions`: functions that PyTorch implements as custom functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.core.autograd.custom.function import Function
 
 
 class Resize(Function):
-    """The same elements under other sizes."""
+    """The same elements with other sizes."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, sizes: Any) -> Any:

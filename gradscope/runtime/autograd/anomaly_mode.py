@@ -1,4 +1,4 @@
-"""`torch.autograd.anomaly_mode`: where nodes were made, and which of them return NaN."""
+"""`torch.autograd.anomaly_mode`: finds the operation whose backward returns NaN."""
 
 from __future__ import annotations
 

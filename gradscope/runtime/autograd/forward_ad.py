@@ -1,4 +1,4 @@
-"""`torch.autograd.forward_ad`: derivatives that travel forward, with the values."""
+"""`torch.autograd.forward_ad`: forward mode, derivatives computed along with values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
 ]
 
 _current_level = -1
-"""The level that is open; -1 when none is."""
+"""The open level; -1 if none is open."""
 
 
 def enter_dual_level() -> int:
-    """Open a level, in which tensors may carry tangents. There is but one: it returns 0."""
+    """Open a level, in which tensors may have tangents. There is only one: it returns 0."""
     global _current_level  # noqa: PLW0603  (PyTorch's name, which programs read)
     ForwardADLevel().enter()
     _current_level = 0
@@ -32,7 +32,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level, and free every tangent made in it."""
+    """Close the level, and release all tangents created in it."""
     global _current_level  # noqa: PLW0603
     if level is None:
         level = _current_level
@@ -45,7 +45,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A view of `tensor` that carries `tangent`: the very object, if it lies in memory alike."""
+    """A view of `tensor` with this tangent, which is not copied if its memory layout matches."""
     if level is None:
         level = _current_level
     if level < 0:
@@ -59,14 +59,14 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A dual tensor's two parts."""
+    """The primal and the tangent of a dual tensor."""
 
     primal: Any
     tangent: Any
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """A view of the tensor without its tangent, and its tangent, None if it has none."""
+    """A view of the tensor without its tangent, and the tangent; None if it has none."""
     if level is None:
         level = _current_level
     if level < 0:
@@ -92,7 +92,7 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 class _set_fwd_grad_enabled(Decorating):  # noqa: N801
-    """Switch forward mode on or off at once; as a context manager, switch back at the end."""
+    """Switch forward mode on or off; as a context manager, restore it at the end."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)

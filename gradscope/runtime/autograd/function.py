@@ -1,4 +1,4 @@
-"""`torch.autograd.function`: what operations that users write themselves are made of."""
+"""`torch.autograd.function`: base classes of custom functions."""
 
 from __future__ import annotations
 

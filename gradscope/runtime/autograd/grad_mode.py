@@ -1,4 +1,4 @@
-"""`torch.autograd.grad_mode`: whether operations record their history."""
+"""`torch.autograd.grad_mode`: switches for the recording of operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.autograd.graph`: nodes and edges by name, hooks on what is saved and on many tensors."""
+"""`torch.autograd.graph`: nodes and edges, hooks on saved tensors and on several tensors."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """The place in the graph where a tensor's gradient arrives, without the tensor."""
+    """The edge where a tensor's gradient arrives, without the tensor."""
 
     node: Any
     output_nr: int
-    ownership_token: Any = None  # a node that keeps the graph alive, as PyTorch needs it
+    ownership_token: Any = None  # a node that keeps the graph alive, in PyTorch
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge of a tensor's gradient, to be given to `grad` or `backward` in its place."""
+    """The edge of a tensor's gradient. `grad` and `backward` accept it in place of the tensor."""
     if not tensor.requires_grad:
         raise edge_without_grad(tensor)
     node, token = node_of(tensor), None
@@ -60,7 +60,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a write that was not made by an operation; for a tensor or several."""
+    """Increment the version of one tensor or several, for a write outside of any operation."""
     try:
         given = [tensor] if isinstance(tensor, Tensor) else list(tensor)
     except TypeError:
@@ -76,10 +76,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 @contextmanager
 def node_creation_hook(hook: Callable[[Node], None]) -> Iterator[None]:
-    """Show every node that this thread makes inside to `hook(node)`, before anything leads to it.
+    """Call `hook(node)` for each node created in the block by this thread, before it has users.
 
-    PyTorch has no such thing under a public name. What the hook does to the node (metadata, hooks
-    of its own) stays; a node made by the hook itself is not shown.
+    PyTorch has no public equivalent. Changes that the hook makes to the node (metadata, hooks)
+    stay. A node created by the hook itself is not shown.
     """
     state = local.state
 
@@ -100,7 +100,7 @@ def node_creation_hook(hook: Callable[[Node], None]) -> Iterator[None]:
 
 
 def region_activation_memory_budget(budget: float) -> Any:
-    """Meant for torch.compile, which is not here: refused, as by PyTorch outside of it."""
+    """Raises an error, as PyTorch does outside of torch.compile."""
     name = "torch.autograd.graph.region_activation_memory_budget"
     if isinstance(budget, bool) or not isinstance(budget, int | float):
         raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
@@ -112,12 +112,12 @@ def region_activation_memory_budget(budget: float) -> Any:
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Accepted: CUDA's streams, which this is about, are not here."""
+    """Does nothing: there are no CUDA streams here."""
     _check_switch(enabled)
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Accepted: graphs captured by CUDA, which this is about, are not here."""
+    """Does nothing: there are no CUDA graphs here."""
     _check_switch(enabled)
 
 

@@ -1,4 +1,4 @@
-"""`torch.autograd.profiler`: the older name of `torch.profiler`."""
+"""`torch.autograd.profiler`: the old name of `torch.profiler`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Variable`: what tensors with a gradient were once called."""
+"""`Variable`: the old name of tensors with a gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """`Variable(tensor, requires_grad=True)` gives a tensor; every tensor is an instance."""
+    """`Variable(tensor, requires_grad=True)` returns a tensor. Every tensor is an instance."""
 
     _execution_engine = ImperativeEngine()
 

@@ -1,4 +1,4 @@
-"""Libraries PyTorch may compute with and this runtime does not; their switches do nothing."""
+"""Libraries that PyTorch may use and this runtime does not. Their switches have no effect."""
 
 from __future__ import annotations
 

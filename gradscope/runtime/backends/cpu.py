@@ -1,4 +1,4 @@
-"""The processor's own instructions are used by NumPy and Numba, as they see fit."""
+"""Instruction sets of the processor, which NumPy and Numba choose themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA is not here, so of its switches only those of attention change anything."""
+"""CUDA is not available: only the switches of attention have an effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.core.state.warned import warn
 
 @dataclass
 class _Matmul:
-    """How CUDA would multiply matrices."""
+    """Options of CUDA's matrix products."""
 
     allow_tf32: bool = False
     allow_fp16_reduced_precision_reduction: bool = True
@@ -31,7 +31,7 @@ def is_flash_attention_available() -> bool:
 
 
 def flash_sdp_enabled() -> bool:
-    """Whether attention may be one operation: the only such kernel the CPU has."""
+    """Whether attention may use the single operation, the CPU's only such kernel."""
     return settings.attention_allows("flash")
 
 
@@ -40,7 +40,7 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def math_sdp_enabled() -> bool:
-    """Whether attention may be made of products and a softmax."""
+    """Whether attention may use products and a softmax."""
     return settings.attention_allows("math")
 
 
@@ -71,7 +71,7 @@ def sdp_kernel(
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
 ) -> Iterator[Any]:
-    """Inside, attention may be computed by these kernels only."""
+    """Allow only these attention backends inside the block."""
     warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager "
         "will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context "

@@ -1,4 +1,4 @@
-"""cuDNN is not here, so none of its switches changes anything."""
+"""cuDNN is not available: its switches have no effect."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def version() -> None:
 
 @contextmanager
 def flags(**_: Any) -> Iterator[None]:
-    """A block in which the switches stand otherwise, which changes as little."""
+    """Set the switches inside the block, without effect."""
     yield

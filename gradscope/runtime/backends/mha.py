@@ -1,4 +1,4 @@
-"""Whether attention may take shorter ways in evaluation; results are the same but for padding."""
+"""Fast paths of attention in evaluation; results are the same except for padding."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _switch = _Switch()
 
 
 def get_fastpath_enabled() -> bool:
-    """Whether the shorter way is allowed."""
+    """Whether the fast path is allowed."""
     return _switch.enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Allow the shorter way, or not."""
+    """Allow or forbid the fast path."""
     _switch.enabled = value

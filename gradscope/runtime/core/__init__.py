@@ -1,1 +1,1 @@
-"""What PyTorch's names are made of: tensors, operations, the engine. Scripts never see it."""
+"""The core of the runtime: tensors, operations, the engine. Not visible to scripts."""

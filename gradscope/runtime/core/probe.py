@@ -1,21 +1,21 @@
-"""What the runtime tells a watcher. It tells, never asks; unwatched it costs an `is None` or two.
+"""What the runtime reports to a watcher. Without a watcher, this costs one or two `is None` tests.
 
 `watch(watcher)` sets a watcher. From then on every call of an operation and every part of the
-engine tells `here`, the watcher, what it does. Tensors, nodes, storages and graph tasks carry a
-field `record_nr` (0 at first) for the number a watcher gives them.
+engine reports to `here`, the watcher, which never changes what they do. Tensors, nodes, storages
+and graph tasks have a field `record_nr` (0 at first) for the number that a watcher assigns.
 
 # Note [Telling in numbers]
-A small operation takes a microsecond, so what is told of each must not take another. A call with
-one or two tensors and one result is told by one call of `noted`, which may be a C function; its
-node is `made`'s, or None, and `meta` is what such a node knows of the result's shape and dtype. The
-run of a node that nobody listens to, and each gradient it hands on, are told in the same way: `ran`
-and `sent`. Everything out of the ordinary is told in words, by the methods below.
+A small operation takes a microsecond, so reporting it must not take another. A call with one or two
+tensors and one result is reported by one call of `noted`, which may be a C function. Its node is
+that of `made`, or None; `meta` is what such a node knows of the result's shape and dtype. The run
+of a node without hooks, and each gradient that it sends, are reported in the same way: `ran` and
+`sent`. All other events are reported by the methods below.
 
 # Note [Coming and going]
-Other threads run while a watcher comes or goes. Who finds a watcher `here` finds its `ran` and
-`sent`, too: they come before it, and go after it. Calls are told last, and untold first: a leaf's
-node that is made between two calls is told to `here`, and a call told after one that was not would
-lead to the node that the leaf had before.
+Other threads run while a watcher is set or removed. A thread that finds a watcher in `here` also
+finds its `ran` and `sent`: they are set before it and removed after it. Calls are switched on last
+and off first: a leaf's node created between two calls is reported to `here`, and a call reported
+after an unreported one would refer to the leaf's earlier node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gradscope.runtime.core.state.array_calls import layout_only
 
 
 class ValueObserver(Protocol):
-    """Who looks at values, where a watcher has one: what is read here may not be kept."""
+    """Observes values for a watcher. It must not keep the arrays it reads."""
 
     def result(self, op: Any, node: Any, number: int, made: Any, state: Any) -> None: ...
     def seed(self, task: Any, node: Any, nr: int, grad: Any) -> None: ...
@@ -53,18 +53,19 @@ class ValueObserver(Protocol):
     def stepped(self, task: Any, node: Any, leaf: Any) -> None: ...
     def grad(self, task: Any, node: Any, leaf: Any) -> None: ...
 
-    # what users get to see, what their backward returned, and memory they may write to untold
+    # values that users can access, results of their backward, and memory they may write to
+    # unreported
     def handed(self, node: Any, grads: Sequence[Any], nr: int = 0) -> None: ...
     def returned(self, node: Any, grads: Sequence[Any]) -> None: ...
     def lent(self, array: Any) -> None: ...
 
 
 class CallListener(Protocol):
-    """Hears of each call of an operation, and of what a program does to tensors besides."""
+    """Receives each call of an operation, and other changes of tensors by the program."""
 
     look: ValueObserver | None
 
-    # an ordinary call; `call` is for views and while something special is on
+    # an ordinary call; `call` is for views and for special modes
     noted: Callable[..., Any]
 
     def call(
@@ -80,7 +81,7 @@ class CallListener(Protocol):
         *inputs: Any,
     ) -> None: ...
 
-    # a call with other inputs or results, a write in place, a leaf's node
+    # a call with other inputs or results, an in-place write, a leaf's node
     def op(self, op: Any, inputs: Any, outputs: Any, node: Any, begin: int, state: Any) -> None: ...
     def wrote(
         self, op: Any, inputs: Any, target: Any, node: Any, begin: int, state: Any
@@ -88,21 +89,21 @@ class CallListener(Protocol):
     # one operation that wrote to many tensors, to some several times
     def fused(self, op: Any, inputs: Any, written: Any, begin: int, state: Any) -> None: ...
     def accumulator(self, node: Any) -> None: ...
-    def came_in(self, tensor: Any) -> None: ...  # a leaf that a program has made of numbers
-    def touched(self, tensor: Any) -> None: ...  # a write that is no call's
-    def placed(self, tensor: Any, device: Any) -> None: ...  # one told before, or yet unknown
+    def came_in(self, tensor: Any) -> None: ...  # a leaf created from data
+    def touched(self, tensor: Any) -> None: ...  # a write outside of any call
+    def placed(self, tensor: Any, device: Any) -> None: ...  # reported before, or unknown
 
 
 class BackwardListener(Protocol):
-    """Hears of each part of a backward."""
+    """Receives each event of a backward."""
 
-    # an ordinary run of a node, and each gradient that it hands on
+    # an ordinary run of a node, and each gradient that it sends
     ran: Callable[..., Any]
     sent: Callable[..., Any]
 
     def backward_begins(
         self, task: Any, root: Any, length: int, state: Any, *, pool: bool
-    ) -> None: ...  # pool: a thread of its own runs it
+    ) -> None: ...  # pool: a pool thread runs it
     def backward_ends(self, task: Any) -> None: ...
     def popped(self, task: Any, node: Any, at: int, length: int) -> None: ...
     def node_begins(self, task: Any, node: Any, inputs: Sequence[Any]) -> None: ...
@@ -113,11 +114,11 @@ class BackwardListener(Protocol):
     def accumulate(self, task: Any, node: Any, leaf: Any, how: int) -> None: ...
     def called_back(self, task: Any, function: Any) -> None: ...
 
-    # an engine error is about to be raised: who watches adds what it knows of the case to its note,
-    # and says that it does
+    # an engine error is about to be raised: the watcher adds what it knows of the case to its note,
+    # and returns True
     def refused(self, slug: str, case: Any, lines: list[str]) -> bool: ...
 
-    # several threads at one graph task: what is not told by `ran` and `sent` then
+    # several threads run one graph task: events that `ran` and `sent` do not report
     def queued(self, task: Any, node: Any, queue: Any, length: int) -> None: ...
     def unqueued(self, task: Any, node: Any, queue: Any, length: int) -> None: ...
     def waits(self, queue: Any) -> None: ...
@@ -133,15 +134,15 @@ class BackwardListener(Protocol):
     def module_hook_begins(
         self, task: Any, node: Any, module: Any, kind: int, index: int, hook: Any
     ) -> None: ...
-    # the program reads a saved tensor back; `slot`: where it stands, unless it stands in one only
+    # the program reads a saved tensor; `slot`: its slot, if the node has several
     def unpacked(self, node: Any, value: Any, slot: int | None) -> None: ...
 
 
 class Probe(CallListener, BackwardListener, ProgramListener, Protocol):
-    """What a watcher has."""
+    """The interface of a watcher."""
 
     clock: Callable[[], int]
-    replays: Any  # whom captured steps tell of replays (capture/told.py); None: they run as ever
+    replays: Any  # receives replays (capture/told.py); None: steps run uncaptured
 
 
 here: Any = None
@@ -151,15 +152,15 @@ noted: Any = None
 call: Any = None
 op: Any = None
 wrote: Any = None
-"""The watcher's methods that are told of calls, or None: a call looks at one of them, once."""
+"""The watcher's methods for calls, or None. A call reads one of them, once."""
 
 ran: Any = None
 sent: Any = None
-"""Those that are called for every node."""
+"""The methods that are called for every node."""
 
 
 def watch(watcher: Any, *, calls: bool = True) -> None:
-    """Tell `watcher` everything from now on, or all but the calls of operations; None: nobody.
+    """Report everything to `watcher` from now on, calls only if `calls`; None: report nothing.
 
     See Note [Coming and going].
     """
@@ -175,34 +176,34 @@ def watch(watcher: Any, *, calls: bool = True) -> None:
 
 
 def leave(stand_in: Any) -> None:
-    """Tell nobody of calls and runs any more; another, or None, is told of all else."""
+    """Stop reporting calls and runs. `stand_in`, or None, receives all other events."""
     global here, noted, call, op, wrote, ran, sent  # noqa: PLW0603
     noted = call = op = wrote = None
     here = compile_notices.watcher = stand_in
-    ran = sent = _nobody  # a thread that found a watcher just now calls these yet
+    ran = sent = _nobody  # threads that just found a watcher may still call these
 
 
 @layout_only
 def _nobody(*told: Any) -> None:
-    """Whom a run that nobody watches any more is told."""
+    """Ignore the run of a node whose watcher was just removed."""
 
 
 def take_callables(watcher: Any) -> None:
-    """The watcher has other methods now, or is told of calls from now on."""
+    """Use the watcher's present methods, and report calls from now on."""
     global noted, call, op, wrote, ran, sent
     ran, sent = watcher.ran, watcher.sent
     noted, call, op, wrote = watcher.noted, watcher.call, watcher.op, watcher.wrote
 
 
 def lend(array: Any) -> None:
-    """The program gets hold of a tensor's memory."""
+    """Report that the program gets access to a tensor's memory."""
     if here is not None and here.look is not None:
         here.look.lent(array)
 
 
 @contextmanager
 def watching(watcher: Probe) -> Iterator[None]:
-    """Tell `watcher` everything until the end of the block."""
+    """Report everything to `watcher` inside the block."""
     before = here
     watch(watcher)
     try:

@@ -1,4 +1,4 @@
-"""`torch.cpu`: the processor, which is always there and always done."""
+"""`torch.cpu`: the processor, whose work is always done."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def current_device() -> str:
 
 
 def set_device(device: Any) -> None:
-    """There is one."""
+    """Do nothing: there is one device."""
 
 
 def synchronize(device: Any = None) -> None:
-    """It has done what it was told."""
+    """Do nothing: the CPU's work is done."""
 
 
 def __getattr__(name: str) -> Any:

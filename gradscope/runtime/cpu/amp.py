@@ -1,4 +1,4 @@
-"""`torch.cpu.amp`: the names that autocast and GradScaler had for the CPU."""
+"""`torch.cpu.amp`: deprecated names of autocast and GradScaler for the CPU."""
 
 from __future__ import annotations
 

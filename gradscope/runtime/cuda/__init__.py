@@ -1,4 +1,4 @@
-"""There is no GPU here; scripts that ask get an honest answer."""
+"""`torch.cuda`: reports that there is no GPU."""
 
 from __future__ import annotations
 
@@ -41,36 +41,36 @@ def get_rng_state_all() -> list[Any]:
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """Nothing is there whose state could be set, as long as there are none."""
+    """Refuse states: there are no GPUs."""
     if len(new_states):
         raise AssertionError(NO_CUDA)
 
 
-# Nothing is there to be seeded or emptied, which is no error in PyTorch either --------------------
+# Seeding and emptying do nothing, which is no error in PyTorch either ----------------------------
 
 
 def manual_seed(seed: int) -> None:
-    """Nothing is there to be seeded, which is no error in PyTorch either."""
+    """Do nothing: there is no GPU, as in PyTorch without one."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """Nothing is there to be seeded, which is no error in PyTorch either."""
+    """Do nothing: there is no GPU, as in PyTorch without one."""
 
 
 def seed() -> None:
-    """Nothing is there to be seeded, which is no error in PyTorch either."""
+    """Do nothing: there is no GPU, as in PyTorch without one."""
 
 
 def seed_all() -> None:
-    """Nothing is there to be seeded, which is no error in PyTorch either."""
+    """Do nothing: there is no GPU, as in PyTorch without one."""
 
 
 def empty_cache() -> None:
-    """Nothing is there to be emptied, which is no error in PyTorch either."""
+    """Do nothing: there is no GPU, as in PyTorch without one."""
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Nothing was ever used."""
+    """Do nothing: no memory was used."""
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
@@ -94,11 +94,11 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
     return OrderedDict()
 
 
-# Blocks on a device that is not there: they do nothing --------------------------------------------
+# Contexts of missing devices, without effect -----------------------------------------------------
 
 
 class device:  # noqa: N801  (PyTorch's name)
-    """Inside, CUDA would use this device."""
+    """Would choose a CUDA device inside the block; does nothing."""
 
     def __init__(self, device: Any) -> None:
         self.idx = getattr(device, "index", device)
@@ -111,11 +111,11 @@ class device:  # noqa: N801  (PyTorch's name)
 
 
 class device_of(device):  # noqa: N801  (PyTorch's name)
-    """Inside, CUDA would use the device this tensor is on."""
+    """Would choose the CUDA device of a tensor inside the block; does nothing."""
 
 
 class StreamContext:
-    """Inside, CUDA would use this stream."""
+    """Would choose a CUDA stream inside the block; does nothing."""
 
     def __init__(self, stream: Any) -> None:
         if stream is not None:
@@ -133,7 +133,7 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-# What needs a device, and says that there is none -------------------------------------------------
+# Classes that need a device, and raise an error --------------------------------------------------
 
 
 class _NoDevice:
@@ -147,15 +147,15 @@ class _NoDevice:
 
 
 class Stream(_NoDevice):
-    """A queue of a GPU's work."""
+    """A CUDA stream. Raises an error: there is no GPU."""
 
 
 class Event(_NoDevice):
-    """A place in such a queue."""
+    """A CUDA event. Raises an error: there is no GPU."""
 
 
 class CUDAGraph(_NoDevice):
-    """Work of a GPU that was noted to be done again."""
+    """A CUDA graph. Raises an error: there is no GPU."""
 
 
 def _refusal(name: str) -> Callable[..., NoReturn]:
@@ -176,7 +176,7 @@ globals().update({name: _refusal(name) for name in _NEED_A_DEVICE})
 
 
 class OutOfMemoryError(RuntimeError):
-    """What PyTorch raises where a GPU's memory is full; nobody raises it here."""
+    """PyTorch's error for a full GPU. Never raised here."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`torch.cuda.amp`, which without CUDA warns and does nothing."""
+"""`torch.cuda.amp`: deprecated names. Without CUDA they warn and have no effect."""
 
 from __future__ import annotations
 

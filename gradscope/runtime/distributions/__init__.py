@@ -1,4 +1,4 @@
-"""Probability distributions: random values, their densities, and how they move with parameters."""
+"""Probability distributions: samples, densities, and reparameterized gradients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOMES = {
     "StackTransform": "transforms", "StickBreakingTransform": "transforms",
     "TanhTransform": "transforms", "Transform": "transforms", "identity_transform": "transforms",
 }  # fmt: skip
-"""Where each name is at home. It is loaded when it is first asked for."""
+"""The module of each name, imported on first use."""
 MODULES = ("constraints", "utils", *dict.fromkeys(HOMES.values()))
 
 __all__ = sorted(HOMES)  # noqa: PLE0605

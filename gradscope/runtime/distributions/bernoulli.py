@@ -1,4 +1,4 @@
-"""Yes or no."""
+"""The Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gradscope.runtime.distributions.utils import broadcast_all
 
 
 def cross_entropy(logits: Any, target: Any) -> Any:
-    """Of each number by itself."""
+    """The binary cross entropy of each element."""
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
 
 
 class Bernoulli(ByProbs, ExponentialFamily):
-    """1 with a probability, else 0."""
+    """1 with probability `probs`, otherwise 0."""
 
     arg_constraints = {  # noqa: RUF012
         "probs": constraints.unit_interval,

@@ -12,7 +12,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, is_number
 
 
 class Beta(ExponentialFamily):
-    """The first of two shares of a whole."""
+    """The beta distribution, on (0, 1)."""
 
     arg_constraints = {  # noqa: RUF012
         "concentration1": constraints.positive,

@@ -10,7 +10,7 @@ from gradscope.runtime.distributions.distribution import ByProbs
 
 
 class Binomial(ByProbs):
-    """How many of `total_count` trials succeed."""
+    """The number of successes in `total_count` trials."""
 
     arg_constraints = {  # noqa: RUF012
         "total_count": constraints.nonnegative_integer,

@@ -1,4 +1,4 @@
-"""One class of several, by number."""
+"""The categorical distribution, over class indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.distribution import ByProbs, Distribution
 
 
 class Categorical(ByProbs):
-    """Numbers of classes; the last dim of the parameter has their probabilities."""
+    """Class indices; the last dim of the parameter has the probabilities."""
 
     arg_constraints = {  # noqa: RUF012
         "probs": constraints.simplex,
@@ -79,7 +79,7 @@ class Categorical(ByProbs):
 
 
 class ByCategorical(Distribution):
-    """Vectors with a number for each class of `_categorical`, which a subclass makes."""
+    """Base of vector distributions with `_categorical`, which a subclass creates."""
 
     arg_constraints = Categorical.arg_constraints
     _categorical: Categorical

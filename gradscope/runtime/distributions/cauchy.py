@@ -10,7 +10,7 @@ from gradscope.runtime.distributions.distribution import ByLocation
 
 
 class Cauchy(ByLocation):
-    """Numbers around `loc`, so far off that they have no mean."""
+    """Numbers around `loc` with tails so heavy that they have no mean."""
 
     batched = ("loc", "scale")
 

@@ -9,7 +9,7 @@ from gradscope.runtime.distributions.gamma import Gamma
 
 
 class Chi2(Gamma):
-    """Sums of the squares of `df` normal numbers."""
+    """Sums of squares of `df` normal numbers."""
 
     arg_constraints = {"df": constraints.positive}  # noqa: RUF012
     batched = ("concentration", "rate")

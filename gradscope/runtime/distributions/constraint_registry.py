@@ -1,4 +1,4 @@
-"""Which transform brings any numbers into a set of values."""
+"""Transforms from unconstrained numbers to constrained ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Factory = Callable[[Any], Any]
 
 
 class ConstraintRegistry:
-    """A function for each kind of set, that makes the transform for one."""
+    """A function for each kind of constraint, which creates its transform."""
 
     def __init__(self) -> None:
         self._registry: dict[Any, Callable[[Any], Any]] = {}
@@ -115,7 +115,7 @@ def _corr_cholesky(constraint: Any) -> Any:
 
 
 def _register_for_parts(registry: ConstraintRegistry) -> None:
-    """Sets made of sets: the transform of each."""
+    """Register the transforms of composite constraints."""
 
     def of_independent(constraint: Any) -> Any:
         base = registry(constraint.base_constraint)

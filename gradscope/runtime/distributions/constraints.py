@@ -1,4 +1,4 @@
-"""What values a parameter may have, and what a distribution may give."""
+"""Constraints on parameters and on samples."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import gradscope.runtime as torch
 
 
 class Constraint:
-    """A set of values; `event_dim` of their last dims belong to one value."""
+    """A set of values; `event_dim` is the number of dims of one value."""
 
     is_discrete: Any = False
     event_dim: Any = 0
 
     def check(self, value: Any) -> Any:
-        """For each value whether it is in the set."""
+        """Whether each value is in the set."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -23,7 +23,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A set that depends on other parameters."""
+    """A constraint that depends on other parameters."""
 
     def __init__(
         self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
@@ -60,7 +60,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value, a set, depends on the instance."""
+    """A property whose value, a constraint, depends on the instance."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """A set of values of which several dims belong together."""
+    """A constraint on values of several dims."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -105,7 +105,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What every component of a mixture may give."""
+    """The support of all components of a mixture."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
@@ -145,7 +145,7 @@ class _OneHot(Constraint):
 
 
 class _Bounded(Constraint):
-    """Values between bounds; a subclass says which there are and whether they belong to it."""
+    """Values between bounds. A subclass defines the bounds and whether they are included."""
 
     bounds: tuple[str, ...] = ()
 
@@ -306,7 +306,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Parts of a dim, each with a set of its own."""
+    """Parts of a dim, each with its own constraint."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Any = None) -> None:
         self.cseq = list(cseq)
@@ -330,7 +330,7 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Places along a dim, each with a set of its own."""
+    """Indices of a dim, each with its own constraint."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq = list(cseq)

@@ -19,7 +19,7 @@ from gradscope.runtime.distributions.utils import (
 
 
 class ContinuousBernoulli(ByProbs, ExponentialFamily):
-    """Numbers between 0 and 1; near a half, where formulas are unstable, by series."""
+    """Numbers between 0 and 1. Near a half, where formulas are unstable, it uses series."""
 
     arg_constraints = {  # noqa: RUF012
         "probs": constraints.unit_interval,

@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.exp_family import ExponentialFamily
 
 
 class _Dirichlet(torch.autograd.Function):  # type: ignore[misc]
-    """Samples that move with their concentrations."""
+    """Samples with gradients by their concentrations."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Any) -> Any:
@@ -29,7 +29,7 @@ class _Dirichlet(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Dirichlet(ExponentialFamily):
-    """Shares of a whole."""
+    """Shares of a whole, which sum to one."""
 
     arg_constraints = {  # noqa: RUF012
         "concentration": constraints.independent(constraints.positive, 1)

@@ -1,4 +1,4 @@
-"""The distribution: shapes, checks, and what each kind says of itself."""
+"""The base class of distributions: shapes and checks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gradscope.runtime.distributions.utils import broadcast_all, is_number, lazy
 
 
 class Distribution:
-    """Random values of an event shape, for each place of a batch shape.
+    """Random values of an event shape, for each element of a batch shape.
 
-    A subclass names in `batched` the parameters with the batch's shape, and in `evented` those that
-    have the event's dims, too: `expand` makes them larger.
+    A subclass lists in `batched` the parameters with the batch shape, and in `evented` those that
+    also have the event dims: `expand` expands them.
     """
 
     has_rsample: Any = False
@@ -67,14 +67,14 @@ class Distribution:
                 )
 
     def _take(self, **values: Any) -> Any:
-        """Keep parameters, made alike. Returns the batch shape: none if all are numbers."""
+        """Set broadcast parameters. Returns the batch shape, which is empty if all are numbers."""
         made = broadcast_all(*values.values())
         for name, value in zip(values, made, strict=True):
             setattr(self, name, value)
         return torch.Size() if all(map(is_number, values.values())) else made[0].size()
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution for a larger batch."""
+        """The same distribution with an expanded batch shape."""
         home = next((c for c in type(self).__mro__ if "batched" in c.__dict__), None)
         if home is None:
             raise NotImplementedError
@@ -93,7 +93,7 @@ class Distribution:
         return new
 
     def _expand_parts(self, new: Any, batch_shape: Any) -> None:
-        """Give a larger copy whatever else it needs."""
+        """Set further attributes of an expanded copy."""
 
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
         if _instance is None and type(self).__init__ is not cls.__init__:
@@ -136,12 +136,12 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
-        """Random values, of which nothing has a gradient."""
+        """Draw samples without gradients."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
-        """Random values that move with the parameters."""
+        """Draw samples with gradients by the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Any:
@@ -178,12 +178,12 @@ class Distribution:
         return torch.full(self._extended_shape(), value, dtype=like.dtype)
 
     def _enumerated(self, values: Any, *, expand: bool) -> Any:
-        """All values along a new first dim, for each place of the batch if asked for."""
+        """All values along a new first dim, expanded to the batch if requested."""
         values = values.view((-1, *(1 for _ in self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
     def _validate_sample(self, value: Any) -> None:
-        """Refuse a value that cannot come from here."""
+        """Refuse a value outside of the support."""
         if not self._validate_args:
             return
         if not isinstance(value, torch.Tensor):
@@ -222,7 +222,7 @@ class Distribution:
 
 
 class ByProbs(Distribution):
-    """A distribution given by probabilities or by the logarithms of odds; the others follow."""
+    """Base of distributions with `probs` or `logits`; the other one is derived."""
 
     is_binary = True
     total_count: Any
@@ -270,7 +270,7 @@ class ByProbs(Distribution):
 
 
 class ByLocation(Distribution):
-    """Numbers on both sides of `loc`, as far off as `scale` says; a subclass is batched by both."""
+    """Base of distributions with `loc` and `scale`, both of the batch shape."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real

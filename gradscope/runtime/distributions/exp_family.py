@@ -1,4 +1,4 @@
-"""Exponential families, whose entropy follows from their normalizer."""
+"""Exponential families, whose entropy follows from the log normalizer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self) -> Any:
-        """By the gradients of the log normalizer."""
+        """The entropy, by the gradients of the log normalizer."""
         params = [p.detach().requires_grad_() for p in self._natural_params]
         normalizer = self._log_normalizer(*params)
         grads = torch.autograd.grad(normalizer.sum(), params, create_graph=True)

@@ -10,7 +10,7 @@ from gradscope.runtime.distributions.exp_family import ExponentialFamily
 
 
 class Exponential(ExponentialFamily):
-    """Waits for what happens at a rate."""
+    """Waiting times of events with a rate."""
 
     arg_constraints = {"rate": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative

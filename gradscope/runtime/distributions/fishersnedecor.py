@@ -12,7 +12,7 @@ from gradscope.runtime.distributions.gamma import Gamma
 
 
 class FisherSnedecor(Distribution):
-    """One mean of squares of normal numbers over another."""
+    """The quotient of two means of squares of normal numbers."""
 
     arg_constraints = {  # noqa: RUF012
         "df1": constraints.positive,

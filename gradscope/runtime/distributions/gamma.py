@@ -10,7 +10,7 @@ from gradscope.runtime.distributions.exp_family import ExponentialFamily
 
 
 class Gamma(ExponentialFamily):
-    """Waits for the `concentration`-th of events that happen at a rate."""
+    """Waiting times until the `concentration`-th event with a rate."""
 
     arg_constraints = {  # noqa: RUF012
         "concentration": constraints.positive,
@@ -42,7 +42,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = torch.Size()) -> Any:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         value = torch._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=torch.finfo(value.dtype).tiny)  # no zero, without a trace of it
+        value.detach().clamp_(min=torch.finfo(value.dtype).tiny)  # never zero; not recorded
         return value
 
     def log_prob(self, value: Any) -> Any:

@@ -12,7 +12,7 @@ from gradscope.runtime.distributions.utils import broadcast_all
 
 
 class Geometric(ByProbs):
-    """How many trials fail before one succeeds."""
+    """The number of failures before the first success."""
 
     arg_constraints = {  # noqa: RUF012
         "probs": constraints.unit_interval,

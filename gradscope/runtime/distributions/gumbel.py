@@ -14,7 +14,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, euler_constant,
 
 
 class Gumbel(TransformedDistribution):
-    """What the greatest of many numbers is like."""
+    """The distribution of the maximum of many numbers."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.real

@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.transforms import AbsTransform
 
 
 class HalfCauchy(Half):
-    """How far Cauchy numbers are from zero."""
+    """Absolute values of Cauchy numbers."""
 
     batched = ()
 

@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """How far numbers of a distribution around zero are from it."""
+    """Absolute values of numbers from a symmetric distribution."""
 
     arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
     support = constraints.nonnegative
@@ -45,7 +45,7 @@ class Half(TransformedDistribution):
 
 
 class HalfNormal(Half):
-    """How far normal numbers are from zero."""
+    """Absolute values of normal numbers."""
 
     batched = ()
 

@@ -1,4 +1,4 @@
-"""Dims of a batch taken as dims of one event."""
+"""Batch dims reinterpreted as event dims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """Several independent values, whose probabilities are multiplied."""
+    """Several independent values as one event: their log probabilities are summed."""
 
     arg_constraints = {}  # noqa: RUF012
     batched = ()

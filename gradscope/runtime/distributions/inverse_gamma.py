@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.transforms import PowerTransform
 
 
 class InverseGamma(TransformedDistribution):
-    """One over gamma numbers."""
+    """Reciprocals of gamma numbers."""
 
     arg_constraints = {  # noqa: RUF012
         "concentration": constraints.positive,

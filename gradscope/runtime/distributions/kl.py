@@ -1,4 +1,4 @@
-"""`kl_divergence`: how far one distribution is from another, for pairs that have a formula."""
+"""`kl_divergence`: Kullback-Leibler divergences, for pairs of distributions with a formula."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KL_MEMOIZE: dict[tuple[Any, Any], Any] = {}
 
 
 def register_kl(type_p: Any, type_q: Any) -> Callable[[Any], Any]:
-    """Let a function compute the divergence of two kinds of distributions, and their subclasses."""
+    """Register a function for the divergence of two kinds of distributions and their subclasses."""
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
@@ -30,7 +30,7 @@ def register_kl(type_p: Any, type_q: Any) -> Callable[[Any], Any]:
 
 
 def _nearest(pairs: list[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """The pair whose first kind is the most special; among those, the second."""
+    """The pair with the most specific first class; among those, second class."""
     best = pairs[0]
     for pair in pairs[1:]:
         for mine, other in zip(pair, best, strict=True):
@@ -57,7 +57,7 @@ def _dispatch(type_p: Any, type_q: Any) -> Any:
 
 
 def kl_divergence(p: Any, q: Any) -> Any:
-    """The mean of log p - log q over what p gives."""
+    """The Kullback-Leibler divergence: the mean of log p - log q over samples of p."""
     for name in ("kl_within", "kl_across"):  # the formulas, once
         import_module(f"{__package__}.{name}")
     key = (type(p), type(q))

@@ -33,7 +33,7 @@ SOMEWHERE_IMPOSSIBLE: tuple[tuple[Any, str, tuple[Any, ...]], ...] = (
     (Pareto, "scale", (Beta, ContinuousBernoulli, Uniform)),
     (Poisson, "rate", (Bernoulli, Binomial)),
 )
-"""What gives values that the other never does: infinitely far, whatever the parameters."""
+"""Pairs with values of p that q never produces: the divergence is infinite."""
 
 
 def _infinite(name: str) -> Any:

@@ -14,7 +14,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, euler_constant
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers between 0 and 1, much like beta ones."""
+    """Numbers between 0 and 1, similar to beta ones."""
 
     arg_constraints = {  # noqa: RUF012
         "concentration1": constraints.positive,

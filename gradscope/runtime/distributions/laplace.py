@@ -9,7 +9,7 @@ from gradscope.runtime.distributions.distribution import ByLocation
 
 
 class Laplace(ByLocation):
-    """Numbers around `loc`, further off than normal ones."""
+    """Numbers around `loc` with exponential tails."""
 
     batched = ("loc", "scale")
 

@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Normal numbers made shares of a whole."""
+    """Softmax-like transforms of normal numbers, which sum to one."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
     support = constraints.simplex

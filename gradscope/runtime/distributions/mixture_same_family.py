@@ -1,4 +1,4 @@
-"""One of several distributions of a kind, chosen at random."""
+"""Mixtures of distributions of one kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.distribution import Distribution
 
 
 class MixtureSameFamily(Distribution):
-    """Values of a component that a categorical distribution chose; the last batch dim has them."""
+    """Values of a randomly chosen component; the components are along the last batch dim."""
 
     arg_constraints = {}  # noqa: RUF012
     has_rsample = False
@@ -58,7 +58,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self) -> Any:
-        """The mean variance of the components, and the variance of their means."""
+        """The mean variance of the components plus the variance of their means."""
         component = self.component_distribution
         apart = component.mean - self._pad(self.mean)
         return self._weighted(component.variance) + self._weighted(apart.pow(2.0))

@@ -1,4 +1,4 @@
-"""How often each class was drawn."""
+"""The multinomial distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.utils import broadcast_all
 
 
 class Multinomial(ByCategorical):
-    """Counts of classes among `total_count` draws."""
+    """Counts of classes in `total_count` draws."""
 
     batched = ()
 

@@ -1,4 +1,4 @@
-"""The normal distribution of vectors."""
+"""The multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def times_vector(matrices: Any, vectors: Any) -> Any:
 
 
 def squared_length(roots: Any, vectors: Any) -> Any:
-    """How long vectors are, squared, where these lower roots of covariances are one long.
+    """The squared Mahalanobis norm of vectors, by the lower Cholesky factors of covariances.
 
-    Vectors may have more batch dims, or larger ones; each root is solved for all of its vectors.
+    Vectors may have more batch dims, or larger ones; each factor is solved for all of its vectors.
     """
     n = vectors.size(-1)
     shape = vectors.shape[:-1]
@@ -42,7 +42,7 @@ def squared_length(roots: Any, vectors: Any) -> Any:
 
 
 def root_of_inverse(precision: Any) -> Any:
-    """The lower root of the covariance of a precision matrix."""
+    """The lower Cholesky factor of the covariance, from the precision matrix."""
     flipped = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
     inverse = torch.transpose(torch.flip(flipped, (-2, -1)), -2, -1)
     identity = torch.eye(precision.shape[-1], dtype=precision.dtype)
@@ -50,7 +50,7 @@ def root_of_inverse(precision: Any) -> Any:
 
 
 class MultivariateNormal(Distribution):
-    """Vectors around `loc`, given by one of covariance, precision, or a root of the first."""
+    """Vectors around `loc`, with a covariance, a precision, or the covariance's Cholesky factor."""
 
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real_vector,

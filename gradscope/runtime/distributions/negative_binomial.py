@@ -12,7 +12,7 @@ from gradscope.runtime.distributions.utils import lazy_property
 
 
 class NegativeBinomial(ByProbs):
-    """How many trials succeed before `total_count` have failed."""
+    """The number of successes before `total_count` failures."""
 
     arg_constraints = {  # noqa: RUF012
         "total_count": constraints.greater_than_eq(0),

@@ -1,4 +1,4 @@
-"""One class of several, as a vector."""
+"""One-hot vectors of a categorical distribution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.distributions.categorical import ByCategorical, Categoric
 
 
 class OneHotCategorical(ByCategorical):
-    """Vectors with a one at the class that was drawn."""
+    """Vectors with a one at the drawn class."""
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -60,7 +60,7 @@ class OneHotCategorical(ByCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """Vectors that move with the probabilities as if they were these."""
+    """The same with gradients by the probabilities (straight-through)."""
 
     has_rsample = True
 

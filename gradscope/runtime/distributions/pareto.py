@@ -12,7 +12,7 @@ from gradscope.runtime.distributions.utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
-    """Numbers from `scale` up, fewer by a power `alpha` the larger they are."""
+    """Numbers from `scale` up, with tails that fall with the power `alpha`."""
 
     arg_constraints = {  # noqa: RUF012
         "alpha": constraints.positive,

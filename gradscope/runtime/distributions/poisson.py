@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.utils import broadcast_all
 
 
 class Poisson(ExponentialFamily):
-    """How often something happens that does so at a rate."""
+    """The number of events with a rate."""
 
     arg_constraints = {"rate": constraints.nonnegative}  # noqa: RUF012
     support = constraints.nonnegative_integer

@@ -1,4 +1,4 @@
-"""What relaxed distributions share: they are those of their scores, transformed."""
+"""Base of relaxed distributions: transformed distributions of scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradscope.runtime.distributions.transformed_distribution import Transformed
 
 
 class Relaxed(TransformedDistribution):
-    """A distribution near that of classes; its parameters are those of its base."""
+    """A continuous relaxation of a categorical distribution, with the parameters of its base."""
 
     has_rsample = True
 

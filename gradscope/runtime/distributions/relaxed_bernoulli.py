@@ -1,4 +1,4 @@
-"""Yes or no, softened so that it moves with its probability."""
+"""Continuous relaxations of the Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
 
 
 class LogitRelaxedBernoulli(ByProbs):
-    """The same before it is brought between 0 and 1."""
+    """The logits of RelaxedBernoulli."""
 
     arg_constraints = {  # noqa: RUF012
         "probs": constraints.unit_interval,
@@ -51,7 +51,7 @@ class LogitRelaxedBernoulli(ByProbs):
 
 
 class RelaxedBernoulli(Relaxed):
-    """Numbers near 0 or 1; the nearer the colder."""
+    """Numbers between 0 and 1; closer to the ends for lower temperatures."""
 
     arg_constraints = {  # noqa: RUF012
         "probs": constraints.unit_interval,

@@ -1,4 +1,4 @@
-"""One class of several, softened so that it moves with the probabilities."""
+"""Continuous relaxations of the categorical distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, clamp_probs
 
 
 class ExpRelaxedCategorical(ByCategorical):
-    """The logarithms of what RelaxedOneHotCategorical gives."""
+    """The logarithms of RelaxedOneHotCategorical's samples."""
 
     support = constraints.real_vector
     has_rsample = True
@@ -52,7 +52,7 @@ class ExpRelaxedCategorical(ByCategorical):
 
 
 class RelaxedOneHotCategorical(Relaxed):
-    """Shares of a whole, near a corner; the nearer the colder."""
+    """Vectors that sum to one; closer to one-hot for lower temperatures."""
 
     arg_constraints = Categorical.arg_constraints
     support = constraints.simplex

@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, standard_normal
 
 
 class StudentT(Distribution):
-    """Normal numbers over an estimate of their deviation."""
+    """Normal numbers divided by an estimate of their deviation."""
 
     arg_constraints = {  # noqa: RUF012
         "df": constraints.positive,

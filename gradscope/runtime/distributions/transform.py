@@ -1,4 +1,4 @@
-"""What transforms are: functions with a way back; their inverses, and several in a row."""
+"""Base of transforms: invertible functions, inverses and compositions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gradscope.runtime.distributions.utils import (
 
 
 class Transform:
-    """A function with a way back; with `cache_size=1` the last value goes back as it was."""
+    """An invertible function. With `cache_size=1` the last value is inverted exactly."""
 
     bijective: Any = False
     domain: Any
     codomain: Any
     made_of: ClassVar[tuple[str, ...]] = ()
-    """The arguments it was made with, to make it again with another cache."""
+    """Constructor arguments, to create it again with another cache."""
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -47,7 +47,7 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """Whether it rises (1) or falls (-1)."""
+        """Whether it increases (1) or decreases (-1)."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
@@ -85,7 +85,7 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """The logarithm of how much it stretches at x, which becomes y."""
+        """The logarithm of the absolute determinant of the Jacobian at x, with y the result."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """The way back of a transform."""
+    """The inverse of a transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -150,7 +150,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """One transform after the other."""
+    """A composition of transforms."""
 
     def __init__(self, parts: list[Any], cache_size: int = 0) -> None:
         if cache_size:
@@ -235,7 +235,7 @@ class ComposeTransform(Transform):
 
 
 def widened(constraint: Any, event_dim: int) -> Any:
-    """A set of values with more dims each."""
+    """A constraint on values with more dims."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -244,7 +244,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform of values of which several dims belong together."""
+    """A transform whose values have several dims."""
 
     made_of = ("base_transform", "reinterpreted_batch_ndims")
 

@@ -1,4 +1,4 @@
-"""Random values that went through functions."""
+"""Distributions of transformed values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.utils import sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """What transforms make of a base distribution's values."""
+    """The distribution of a base distribution's samples after transforms."""
 
     arg_constraints: Any = {}  # noqa: RUF012
     batched: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class TransformedDistribution(Distribution):
         return self._through(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
-        """The base's, less how much the transforms stretch."""
+        """The base's log probability minus the log determinants of the transforms."""
         self._validate_sample(value)
         event_dim = len(self.event_shape)
         stretched: Any = 0.0
@@ -98,7 +98,7 @@ class TransformedDistribution(Distribution):
         return stretched + sum_rightmost(self.base_dist.log_prob(y), more)
 
     def _monotonize_cdf(self, value: Any) -> Any:
-        """Turned round where the transforms fall."""
+        """Flip the probability if the transforms decrease."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign

@@ -1,4 +1,4 @@
-"""`torch.distributions.transforms`: functions of random values, and how much they stretch."""
+"""`torch.distributions.transforms`: invertible functions with their log determinants."""
 
 from __future__ import annotations
 

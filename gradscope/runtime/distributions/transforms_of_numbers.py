@@ -1,4 +1,4 @@
-"""Transforms of each number by itself."""
+"""Elementwise transforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, is_number, lazy
 
 
 class _OfNumbers(Transform):
-    """A transform of each number by itself, without arguments: all of a kind are equal."""
+    """An elementwise transform without arguments: all instances are equal."""
 
     domain = constraints.real
     bijective = True
@@ -70,7 +70,7 @@ class TanhTransform(_OfNumbers):
 
 
 class AbsTransform(_OfNumbers):
-    """y = |x|, from which there is no sure way back."""
+    """y = |x|, which has no unique inverse."""
 
     codomain = constraints.positive
     bijective = False
@@ -87,7 +87,7 @@ class AbsTransform(_OfNumbers):
 
 
 def clipped_sigmoid(x: Any) -> Any:
-    """The sigmoid, not quite 0 and not quite 1."""
+    """The sigmoid, clamped to exclude 0 and 1."""
     reach = torch.finfo(x.dtype)
     return torch.clamp(torch.sigmoid(x), min=reach.tiny, max=1.0 - reach.eps)
 

@@ -21,7 +21,7 @@ TOO_FEW = "Too few dimensions on input"
 
 
 class ReshapeTransform(Transform):
-    """The same numbers in other dims."""
+    """The same elements with another event shape."""
 
     bijective = True
     made_of = ("in_shape", "out_shape")
@@ -76,7 +76,7 @@ class _OfVectors(Transform):
 
 
 class SoftmaxTransform(_OfVectors):
-    """Vectors made shares of a whole; a constant that is added to them is lost."""
+    """Softmax of vectors; a constant that is added to them is lost."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -97,7 +97,7 @@ class SoftmaxTransform(_OfVectors):
 
 
 class StickBreakingTransform(_OfVectors):
-    """Vectors made shares of a whole, one after the other of what is left."""
+    """Vectors to the simplex by stick breaking."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -133,7 +133,7 @@ class StickBreakingTransform(_OfVectors):
 
 
 class LowerCholeskyTransform(_OfVectors):
-    """Matrices made lower triangular, with a positive diagonal."""
+    """Matrices to lower triangular ones with a positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -146,7 +146,7 @@ class LowerCholeskyTransform(_OfVectors):
 
 
 class PositiveDefiniteTransform(_OfVectors):
-    """Matrices made positive definite."""
+    """Matrices to positive definite ones."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -160,7 +160,7 @@ class PositiveDefiniteTransform(_OfVectors):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors made roots of correlation matrices."""
+    """Vectors to Cholesky factors of correlation matrices."""
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -263,7 +263,7 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Transforms of places along a dim."""
+    """Transforms of single indices of a dim."""
 
     made_of = ("transforms", "dim")
 
@@ -308,7 +308,7 @@ class StackTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """A distribution's cumulative distribution function: what it gives becomes uniform."""
+    """A distribution's cumulative distribution function: its samples become uniform."""
 
     bijective = True
     codomain = constraints.unit_interval

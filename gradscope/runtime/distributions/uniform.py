@@ -11,7 +11,7 @@ from gradscope.runtime.distributions.distribution import Distribution
 
 
 class Uniform(Distribution):
-    """Numbers of [low, high), all as likely."""
+    """Uniform numbers of [low, high)."""
 
     has_rsample = True
     batched = ("low", "high")

@@ -1,4 +1,4 @@
-"""What distributions share: numbers and tensors made alike, probabilities and their logarithms."""
+"""Helpers of distributions: broadcasting, probabilities and logits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
 
 
 def standard_normal(shape: Any, like: Any) -> Any:
-    """Normal numbers of a shape, in the dtype of a tensor."""
+    """Standard normal numbers of a shape, in the dtype of a tensor."""
     return torch.empty(shape, dtype=like.dtype).normal_()
 
 
@@ -57,12 +57,12 @@ _sum_rightmost = sum_rightmost
 
 
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
-    """Probabilities of odds' logarithms: of two outcomes each, or of a dim of classes."""
+    """Probabilities of logits: of binary ones, or of a dim of classes."""
     return torch.sigmoid(logits) if is_binary else torch.nn.functional.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Any) -> Any:
-    """Probabilities that are not quite 0 and not quite 1."""
+    """Probabilities, clamped to exclude 0 and 1."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -74,7 +74,7 @@ def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
 
 
 class lazy_property:  # noqa: N801
-    """A property that is computed once, with gradients, and kept in the instance's dict."""
+    """A property that is computed once, with gradients, and stored in the instance's dict."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -96,7 +96,7 @@ def _below(size: int, diag: int) -> Any:
 
 
 def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
-    """The elements of matrices on or below a diagonal, in a row."""
+    """The elements of matrices on or below a diagonal, as a vector."""
     n = mat.shape[-1]
     if diag < -n or diag >= n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")

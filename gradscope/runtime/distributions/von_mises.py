@@ -41,7 +41,7 @@ def log_bessel(x: Any, order: int = 0) -> Any:
 
 
 class VonMises(Distribution):
-    """Angles around `loc`, the nearer the greater `concentration`."""
+    """Angles around `loc`, more concentrated for larger `concentration`."""
 
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real,

@@ -13,7 +13,7 @@ from gradscope.runtime.distributions.utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """Waits for what happens more often, or less, with time."""
+    """Waiting times of events whose rate changes with time."""
 
     arg_constraints = {  # noqa: RUF012
         "scale": constraints.positive,

@@ -1,8 +1,8 @@
-"""What only makes programs faster: compiled kernels, and steps that are captured and replayed.
+"""Code that only makes programs faster: compiled kernels, and captured steps.
 
-Nothing that computes imports this room. It is imported once, by `gradscope.runtime`, and says where
-its kernels are; a file of them is read, and Numba with it, when the first array comes that is large
-enough. With GRADSCOPE_PLAIN=1 none is, and what is captured runs as if it were not.
+No computing code imports this package. `gradscope.runtime` imports it once, and it registers where
+its kernels are. A file of kernels, and Numba with it, is loaded with the first array that is large
+enough. With GRADSCOPE_PLAIN=1 none is loaded, and captured steps run uncaptured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`torch.func`: functions made of functions: their gradients, products, jacobians.
+"""`torch.func`: transforms of functions: gradients, products, Jacobians.
 
-They are built on the engine: a gradient is a backward, which a recording shows. `vmap` calls a
-function once for each sample; PyTorch calls it once for all, with the same result.
+They use the engine: a gradient is a backward, which a recording shows. `vmap` calls a function once
+for each sample; PyTorch calls it once for all, with the same result.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ from gradscope.runtime.utils._pytree import tree_flatten, tree_leaves, tree_map,
 
 
 class _Depth:
-    """How many gradients are being taken, one inside the other."""
+    """Number of nested transforms that take gradients."""
 
     now = 0
 
 
 def inside(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What the function returns, called as part of a transform: it cannot call `backward`."""
+    """Call the function as part of a transform: it cannot call `backward`."""
     state = local.state
     state.transforms += 1
     try:
@@ -36,7 +36,7 @@ def inside(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def variable(tensor: Any) -> Any:
-    """The same numbers as something to take gradients by; what led to them stays known."""
+    """The same values as something to differentiate by, still connected to its history."""
     if not isinstance(tensor, Tensor):
         return tensor
     made: Any = tensor
@@ -46,7 +46,7 @@ def variable(tensor: Any) -> Any:
 
 
 def with_tangent_of(tensor: Any, plain: Any) -> Any:
-    """`plain`, which moves as `tensor` does: a `jvp` goes through the gradients taken inside."""
+    """`plain` with the tangent of `tensor`: an outer `jvp` sees gradients taken inside."""
     tangent = fw_grad(tensor)
     if tangent is not None:
         set_fw_grad(plain, tangent)
@@ -56,7 +56,7 @@ def with_tangent_of(tensor: Any, plain: Any) -> Any:
 def differentiated(
     outputs: list[Any], inputs: list[Any], given: list[Any], *, graph: bool
 ) -> list[Any]:
-    """The gradients of outputs by inputs; zeros where one does not lead to the other."""
+    """The gradients of outputs by inputs; zeros for independent ones."""
     reached = [(y, g) for y, g in zip(outputs, given, strict=True) if y.requires_grad]
     if not reached:
         return [zeros_like(x) for x in inputs]
@@ -72,7 +72,7 @@ def differentiated(
 
 
 def leads_elsewhere(outputs: list[Any], inputs: list[Any]) -> bool:
-    """Whether anything but these inputs would get a gradient: then the result has a history."""
+    """Whether other tensors than these inputs require grad: then the result has a history."""
     tangents = [fw_grad(x) for x in inputs]
     if any(t is not None and t.requires_grad for t in tangents):
         return True
@@ -91,7 +91,7 @@ def leads_elsewhere(outputs: list[Any], inputs: list[Any]) -> bool:
 
 
 def chosen_inputs(args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any, tuple[Any, ...]]:
-    """The tensors of the arguments with these numbers, their shape, and all arguments."""
+    """The tensors of the arguments with these numbers, their structure, and all arguments."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for number in numbers:
         if not -len(args) <= number < len(args):
@@ -106,7 +106,7 @@ def chosen_inputs(args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any, 
 def grad_and_value(
     func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, and what `func` returns."""
+    """A function that returns the gradient of `func`, and the result of `func`."""
 
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -137,7 +137,7 @@ def _check_tensors(inputs: list[Any]) -> None:
 
 
 def without_history(value: Any) -> Any:
-    """A tensor that backward knows nothing of; where forward mode takes it stays known."""
+    """A detached tensor that keeps its tangent."""
     if not isinstance(value, Tensor):
         return value
     found: Any = value.detach()
@@ -160,7 +160,7 @@ def _check_scalar(value: Any) -> None:
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, which returns one number."""
+    """A function that returns the gradient of `func`, which must return one number."""
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
@@ -172,7 +172,7 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """What `func` returns, and a function from vectors to their products with its jacobian."""
+    """The result of `func`, and a function that multiplies vectors with its Jacobian."""
     with enable_grad():
         inputs, spec, made = chosen_inputs(primals, tuple(range(len(primals))))
         result = inside(func, *made)
@@ -199,7 +199,7 @@ def jvp(
     strict: bool = False,
     has_aux: Any = False,
 ) -> tuple[Any, ...]:
-    """What `func` returns, and the product of its jacobian with these tangents."""
+    """The result of `func`, and the product of its Jacobian with these tangents."""
     from gradscope.runtime.autograd import forward_ad
 
     for name, given in (("primals", primals), ("tangents", tangents)):
@@ -225,10 +225,10 @@ def jvp(
 def _jvp_backwards(
     func: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: Any
 ) -> tuple[Any, ...]:
-    """The same inside another `jvp`, whose level is the only one there is.
+    """The same inside another `jvp`, since there is only one dual level.
 
-    A gradient of `func` is linear in what backward is given. Differentiated by that, and times the
-    tangents, it is the product with the jacobian.
+    A gradient of `func` is linear in the vector given to backward. Its derivative by that vector,
+    times the tangents, is the product with the Jacobian.
     """
     with enable_grad():
         inputs, _, made = chosen_inputs(primals, tuple(range(len(primals))))
@@ -247,7 +247,7 @@ def _jvp_backwards(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """What `func` returns, and a function from tangents to their products with its jacobian."""
+    """The result of `func`, and a function from tangents to their products with its Jacobian."""
 
     def product(*tangents: Any) -> Any:
         return jvp(func, primals, tangents)[1]

@@ -1,4 +1,4 @@
-"""Jacobians and hessians of functions as functions, row by row."""
+"""Jacobians and Hessians of functions, row by row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradscope.runtime.utils._pytree import tree_flatten, tree_map, tree_unflatt
 def jacrev(
     func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: Any = None
 ) -> Callable[..., Any]:
-    """A function that returns the jacobian of `func`: a gradient for each number it returns."""
+    """A function that returns the Jacobian of `func`, by one gradient per element."""
 
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -69,10 +69,10 @@ def jacfwd(
     chunk_size: Any = None,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """The same jacobian; PyTorch makes it column by column."""
+    """The same Jacobian; PyTorch computes it column by column."""
     return jacrev(func, argnums, has_aux=has_aux)
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """The jacobian of the gradient of a function that returns one number."""
+    """The Hessian: the Jacobian of the gradient of a function that returns one number."""
     return jacrev(jacrev(func, argnums), argnums)

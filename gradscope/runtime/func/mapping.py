@@ -1,4 +1,4 @@
-"""One function for each sample of a batch."""
+"""vmap: a function for each sample of a batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that calls `func` for each sample along these dims, and stacks what it returns."""
+    """A function that calls `func` for each sample along these dims, and stacks the results."""
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -76,7 +76,7 @@ def _name(func: Any) -> str:
 
 
 def _dims(in_dims: Any, args: tuple[Any, ...], flat: list[Any]) -> list[Any]:
-    """The dim of each tensor; None for what is the same in all samples."""
+    """The mapped dim of each tensor; None for one that is shared by all samples."""
     if isinstance(in_dims, int):
         return [in_dims if isinstance(x, Tensor) else None for x in flat]
     found: list[Any] = []

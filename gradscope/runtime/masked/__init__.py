@@ -1,4 +1,4 @@
-"""`torch.masked`: reductions and the like that leave out the elements a mask says False of."""
+"""`torch.masked`: reductions and similar functions that ignore elements where a mask is False."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.masked._ops`: where PyTorch has the functions of `torch.masked`."""
+"""`torch.masked._ops`: PyTorch's module of these functions."""
 
 from __future__ import annotations
 

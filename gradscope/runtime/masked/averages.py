@@ -1,4 +1,4 @@
-"""Means, medians and how elements lie around them, of those that a mask keeps."""
+"""Means, medians and deviations of unmasked elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _has_fractions(dtype: Any) -> bool:
 
 
 def _count(input: Any, mask: Any, dim: Dims, keepdim: bool | None) -> Any:
-    """How many elements are kept."""
+    """The number of unmasked elements."""
     if mask is not None:
         return mask.sum(dim=dim, keepdim=bool(keepdim))
     ones = torch.ones(input.shape, dtype=torch.int64, device=input.device)
@@ -34,7 +34,7 @@ def mean(
     dtype: Any = None,
     mask: Any = None,
 ) -> Any:
-    """The mean; NaN of none."""
+    """The mean; NaN for no elements."""
     source = "Input" if dtype is None else "Optional"
     dtype = input.dtype if dtype is None else dtype
     if not _has_fractions(dtype):
@@ -50,7 +50,7 @@ def mean(
 def median(
     input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
-    """The one in the middle, the lower of two; NaN of none."""
+    """The lower median; NaN for no elements."""
     dtype = input.dtype if dtype is None else dtype
     first = _canonical_dim(dim, input.ndim)[0]
     whole = not torch.is_floating_point(input)
@@ -77,7 +77,7 @@ def var(
     dtype: Any = None,
     mask: Any = None,
 ) -> Any:
-    """The variance; NaN of none."""
+    """The variance; NaN for no elements."""
     subtracted = _subtracted(unbiased, correction)
     dtype = _computed_in(input.dtype) if dtype is None else dtype
     return _spread(input, dim, subtracted, keepdim, dtype, mask)
@@ -93,7 +93,7 @@ def std(
     dtype: Any = None,
     mask: Any = None,
 ) -> Any:
-    """The root of the variance."""
+    """The standard deviation."""
     subtracted = _subtracted(unbiased, correction)
     dtype = _computed_in(input.dtype) if dtype is None else dtype
     return torch.sqrt(_spread(input, dim, subtracted, keepdim, dtype, mask))
@@ -114,7 +114,7 @@ def _computed_in(dtype: Any) -> Any:
 def _spread(
     input: Any, dim: Dims, subtracted: float, keepdim: bool | None, dtype: Any, mask: Any
 ) -> Any:
-    """The mean square of distances from the mean, with so many elements less than there are."""
+    """The mean squared deviation, with the correction subtracted from the count."""
     inside = _computed_in(dtype)
     kept = None if mask is None else _input_mask(input, mask=mask)
     count = _count(input, kept, dim, keepdim=True)

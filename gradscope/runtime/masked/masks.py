@@ -1,4 +1,4 @@
-"""What stands in for elements that a mask leaves out, and which results come of none."""
+"""Replacements of masked elements, and masks of results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HIGHEST = frozenset({"amin", "argmin"})
 
 
 def _reduction_identity(op_name: str, input: Any, *args: Any) -> Any:
-    """The number that changes no result of a reduction; None if there is no one such number."""
+    """The identity element of a reduction; None if there is none."""
     name = op_name.rpartition(".")[2]
     if name in ("mean", "var", "std"):
         return None
-    if name == "median":  # of what is no NaN
+    if name == "median":  # of values other than NaN
         dtype = input.dtype if torch.is_floating_point(input) else torch.float
         return torch.tensor(torch.nan, dtype=dtype, device=input.device)
     value = _norm_identity(input, *args) if name == "norm" else _identity(name, input)
@@ -61,7 +61,7 @@ def _identity(name: str, input: Any) -> Any:
 
 
 def _canonical_dim(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """Dims in order, counted from the first; all of them for None and ()."""
+    """Non-negative dims in order; all of them for None and ()."""
     if dim is None or dim == ():
         return tuple(range(ndim))
     ndim = max(ndim, 1)
@@ -98,7 +98,7 @@ def _input_mask(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _output_mask(op: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Which elements of a result come of at least one element that the mask keeps."""
+    """Whether each result has at least one unmasked element."""
     if not callable(op):
         raise ValueError(f"_output_mask expected masked operation (got {type(op).__name__} object)")
     name = op.__name__
@@ -118,7 +118,7 @@ def _output_mask(op: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) 
 
 
 def _combine_input_and_mask(op: Callable[..., Any], input: Any, mask: Any, *args: Any) -> Any:
-    """The input, where the mask is False with a number that changes nothing."""
+    """The input, with masked elements replaced by the identity element."""
     if mask is None:
         return input
     kept = _input_mask(input, mask=mask)

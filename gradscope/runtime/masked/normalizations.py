@@ -1,4 +1,4 @@
-"""What keeps its shape: shares of a whole, running sums, and sums of exponentials in pairs."""
+"""Functions that keep the shape: softmax, cumulative sums, normalization, logaddexp."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.masked.reductions import amax, amin, norm, prod, sum
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Sums so far."""
+    """Cumulative sums."""
     dtype = input.dtype if dtype is None else dtype
     first = _canonical_dim(dim, input.ndim)[0]
     kept = _combine_input_and_mask(sum, input, mask)
@@ -18,7 +18,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Products so far."""
+    """Cumulative products."""
     dtype = input.dtype if dtype is None else dtype
     first = _canonical_dim(dim, input.ndim)[0]
     kept = _combine_input_and_mask(prod, input, mask)
@@ -26,7 +26,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Exponentials as shares of their sum; NaN where none is kept."""
+    """Softmax; NaN where all elements are masked."""
     dtype = input.dtype if dtype is None else dtype
     first = _canonical_dim(dim, input.ndim)[0]
     kept = _combine_input_and_mask(amax, input, mask)
@@ -34,7 +34,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """The logarithms of such shares."""
+    """The logarithm of softmax."""
     dtype = input.dtype if dtype is None else dtype
     first = _canonical_dim(dim, input.ndim)[0]
     kept = _combine_input_and_mask(amax, input, mask)
@@ -42,7 +42,7 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) ->
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Shares of which the smallest element has the largest."""
+    """Softmin: softmax of negative values."""
     dtype = input.dtype if dtype is None else dtype
     first = _canonical_dim(dim, input.ndim)[0]
     kept = _combine_input_and_mask(amin, input, mask)

@@ -1,4 +1,4 @@
-"""Sums, products, extremes and norms of the elements that a mask keeps."""
+"""Sums, products, extremes and norms of unmasked elements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sum(
     dtype: Any = None,
     mask: Any = None,
 ) -> Any:
-    """The sum; 0 of none."""
+    """The sum; 0 for no elements."""
     dtype = _wide(dtype, input)
     dims = _canonical_dim(dim, input.ndim)
     return torch.sum(_combine_input_and_mask(sum, input, mask), dims, bool(keepdim), dtype=dtype)
@@ -39,7 +39,7 @@ def prod(
     dtype: Any = None,
     mask: Any = None,
 ) -> Any:
-    """The product, dim by dim; 1 of none."""
+    """The product, dim by dim; 1 for no elements."""
     dtype = _wide(dtype, input)
     dims = _canonical_dim(dim, input.ndim)
     result = _combine_input_and_mask(prod, input, mask).to(dtype=dtype)
@@ -49,7 +49,7 @@ def prod(
 
 
 def _extreme(name: str, meaning: str) -> Any:
-    """A function of torch, of the elements that are kept."""
+    """A function of torch, on the unmasked elements."""
 
     def extreme(
         input: Any,

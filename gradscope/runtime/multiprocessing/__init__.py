@@ -1,4 +1,4 @@
-"""`torch.multiprocessing`: Python's own, whose pipes and queues know how to send tensors."""
+"""`torch.multiprocessing`: Python's module, with support for tensors in pipes and queues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STRATEGIES = {"file_descriptor", "file_system"}
 
 
 class _Strategy:
-    """What the program asked for. Tensors are copied to other processes, whichever it is."""
+    """The strategy that the program set. Tensors are copied, whatever it is."""
 
     name = "file_descriptor"
 

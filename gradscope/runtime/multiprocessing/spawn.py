@@ -1,4 +1,4 @@
-"""Several processes that run one function: started together, and their errors raised here."""
+"""Start several processes that run one function, and raise their errors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ProcessException(Exception):  # noqa: N818  (PyTorch's name)
 
 
 class ProcessRaisedException(ProcessException):
-    """It raised an exception that nobody caught."""
+    """It ended with an uncaught exception."""
 
 
 class ProcessExitedException(ProcessException):
-    """It ended with an exit code, or by a signal."""
+    """It ended with an exit code, or was killed by a signal."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], report: str) -> 
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass  # so has the program, which says so
+        pass  # so has the program, which reports it
     except Exception:
         Path(report).write_text(traceback.format_exc(), "utf-8")
-        raise SystemExit(1) from None  # who started this process says what it was
+        raise SystemExit(1) from None  # the parent reports the error
 
 
 class ProcessContext:
-    """The processes that were started."""
+    """The started processes."""
 
     def __init__(self, processes: list[Any], error_files: list[str]) -> None:
         self.processes = processes
@@ -67,7 +67,7 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one or more have ended; whether all have. Raises what one of them raised."""
+        """Wait until at least one has ended; returns whether all have. Raises a process's error."""
         for sentinel in multiprocessing.connection.wait(list(self.sentinels), timeout):
             index = self.sentinels.pop(sentinel)
             self.processes[index].join()
@@ -114,7 +114,7 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Run `fn(0, *args)`, `fn(1, *args)`, … each in a process of its own."""
+    """Run `fn(0, *args)`, `fn(1, *args)`, … in separate processes."""
     context: Any = multiprocessing.get_context(start_method)
     folder = tempfile.gettempdir()
     reports = [
@@ -142,5 +142,5 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """The same, each process beginning with a fresh Python."""
+    """The same, with a new Python interpreter for each process."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)

@@ -1,8 +1,8 @@
-"""How tensors go to another process.
+"""How tensors are sent to another process.
 
-A tensor in shared memory (`share_memory_()`) goes as that memory: what one process writes there,
-the other reads. Of others the numbers go, and not all of what lies beside them. (PyTorch moves
-every tensor that is sent into shared memory, the sender's, too.)
+A tensor in shared memory (`share_memory_()`) is sent as that memory: writes are visible to both. Of
+other tensors the values are sent, but not the rest of their storage. (PyTorch moves every sent
+tensor into shared memory, including the sender's.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 
 def _sent(tensor: Any) -> Any:
-    """How a pickle for another process takes a tensor apart."""
+    """How tensors are reduced in a pickle for another process."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd "
@@ -45,7 +45,7 @@ def _sent_shared(tensor: Any, mapping: Mapping) -> Any:
 
 
 def _to_hand_on(descriptor: int) -> int:
-    """A process that is being started takes each number once, and after this has returned."""
+    """A new process reads each descriptor once, after this has returned."""
     starting = get_spawning_popen()
     if starting is None:
         return descriptor
@@ -74,6 +74,6 @@ def _received(array: Any, requires_grad: bool) -> Any:
 
 
 def send_tensors() -> None:
-    """Let pipes and queues of `multiprocessing` send tensors so."""
+    """Register the reductions with `multiprocessing`."""
     ForkingPickler.register(Tensor, _sent)
     ForkingPickler.register(Parameter, parameter.reduce)

@@ -1,4 +1,4 @@
-"""Modules, their parameters, and the functions they are made of: `torch.nn`."""
+"""`torch.nn`: modules, parameters and the functions that modules call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What modules are made of: `torch.nn.functional`."""
+"""`torch.nn.functional`: the functions that modules call."""
 
 from __future__ import annotations
 

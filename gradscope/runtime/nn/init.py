@@ -1,4 +1,4 @@
-"""First values of parameters. The same seed draws the same numbers as PyTorch."""
+"""Initial values of parameters. The same seed draws the same values as PyTorch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """How much a nonlinearity shrinks what goes through it, to be made good by the weights."""
+    """Return the recommended gain for a nonlinearity."""
     if nonlinearity in _GAINS:
         return _GAINS[nonlinearity]
     if nonlinearity != "leaky_relu":
@@ -61,7 +61,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Normal numbers between a and b: what falls outside is drawn again."""
+    """Fill a tensor with normal values between a and b. Values outside are drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -74,12 +74,12 @@ def trunc_normal_(
 
 
 def _share_below(x: float) -> float:
-    """How much of a normal distribution is below x."""
+    """The share of a standard normal distribution below x."""
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
 def _redrawn(tensor: Any, mean: float, std: float, bounds: tuple[float, float], source: Any) -> Any:
-    """Draw all again until each was once inside; good where most are."""
+    """Redraw values outside the bounds. Fast if most values are inside."""
     low, high = (tensor.new_tensor(bound).item() for bound in bounds)
     tensor.normal_(mean, std, generator=source)
     found = tensor
@@ -92,7 +92,7 @@ def _redrawn(tensor: Any, mean: float, std: float, bounds: tuple[float, float], 
 def _accepted(
     tensor: Any, mean: float, std: float, bounds: tuple[float, float], source: Any
 ) -> Any:
-    """Draw evenly, and accept each number as often as the distribution has it there."""
+    """Sample by rejection: draw uniformly, accept each value with its probability."""
     low, high = bounds
     peak = -0.5 * ((max(low, min(mean, high)) - mean) / std) ** 2
     found = tensor.uniform_(low, high, generator=source)
@@ -125,7 +125,7 @@ def zeros_(tensor: Any) -> Any:
 
 @no_grad()
 def eye_(tensor: Any) -> Any:
-    """Ones on the diagonal, zeros elsewhere."""
+    """Fill a matrix with ones on the diagonal and zeros elsewhere."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     tensor.zero_().fill_diagonal_(1)
@@ -133,7 +133,7 @@ def eye_(tensor: Any) -> Any:
 
 
 def fans(tensor: Any) -> tuple[int, int]:
-    """How many inputs each output has, and outputs each input."""
+    """Fan in (inputs per output) and fan out (outputs per input) of a weight."""
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
@@ -142,7 +142,7 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.size(1) * field, tensor.size(0) * field
 
 
-_calculate_fan_in_and_fan_out = fans  # what programs that look inside call it
+_calculate_fan_in_and_fan_out = fans  # PyTorch's private name, which some programs use
 
 
 def _fan(tensor: Any, mode: str) -> int:
@@ -154,14 +154,14 @@ def _fan(tensor: Any, mode: str) -> int:
 
 @no_grad()
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Evenly spread, so that what goes in and what comes back keep their variance."""
+    """Fill with uniform values of Xavier's (Glorot's) variance."""
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(sum(fans(tensor))))
     return tensor.uniform_(-bound, bound, generator=generator)
 
 
 @no_grad()
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """The same with normal numbers."""
+    """Fill with normal values of Xavier's (Glorot's) variance."""
     std = gain * math.sqrt(2.0 / float(sum(fans(tensor))))
     return tensor.normal_(0.0, std, generator=generator)
 
@@ -181,7 +181,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Evenly spread, so that a rectified signal keeps its variance."""
+    """Fill with uniform values of Kaiming's (He's) variance, for rectifiers."""
     if _is_empty(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -197,7 +197,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """The same with normal numbers."""
+    """Fill with normal values of Kaiming's (He's) variance, for rectifiers."""
     if _is_empty(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -206,7 +206,7 @@ def kaiming_normal_(
 
 @no_grad()
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Normal numbers with a share of each column set to zero."""
+    """Fill with normal values, and set a share of each column to zero."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
@@ -219,7 +219,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
 
 @no_grad()
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """A convolution that gives back what goes in, as far as there are channels."""
+    """Fill a convolution's weight so that its output is its input, as far as there are channels."""
     dims = tensor.ndimension()
     if dims not in {3, 4, 5}:
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -254,7 +254,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     return tensor.mul_(gain)
 
 
-# The names these had before they said by an underscore that they write.
+# Old names of these functions, from before the underscore for in-place functions.
 def _renamed(made: Any) -> Any:
     def deprecated(*args: Any, **kwargs: Any) -> Any:
         old, new = f"nn.init.{made.__name__[:-1]}", f"nn.init.{made.__name__}"

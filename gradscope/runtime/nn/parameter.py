@@ -1,4 +1,4 @@
-"""Tensors that belong to a module: parameters, which are learned, and buffers, which are not."""
+"""Tensors of a module: parameters, which are trainable, and buffers, which are not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 
 
 class ParameterMeta(type):
-    """Counts among parameters the instances of other subclasses that were made such."""
+    """Makes `isinstance(x, Parameter)` true for tensor subclasses marked as parameters."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls is Parameter and isinstance(instance, Tensor):
@@ -27,7 +27,7 @@ class ParameterMeta(type):
 
 
 class Parameter(Tensor, metaclass=ParameterMeta):
-    """A leaf that modules recognise as theirs. Calls treat it as a plain tensor."""
+    """A leaf tensor that a module registers as its parameter. Operations see a plain tensor."""
 
     __torch_function__ = staticmethod(leave_alone)
 
@@ -55,7 +55,7 @@ class Parameter(Tensor, metaclass=ParameterMeta):
 
 
 def _made_parameter(data: Any, requires_grad: bool) -> Any:
-    """An instance of the same subclass of Tensor that modules take for a parameter."""
+    """An instance of a tensor subclass, marked as a parameter."""
     made = data.detach().requires_grad_(requires_grad)
     if type(made) is not type(data):
         name, found = type(data).__name__, type(made).__name__
@@ -70,7 +70,7 @@ def _made_parameter(data: Any, requires_grad: bool) -> Any:
 
 
 class Buffer(Tensor):
-    """A tensor that modules keep beside their parameters."""
+    """A tensor that a module registers as its buffer."""
 
     __torch_function__ = staticmethod(leave_alone)
     persistent: bool
@@ -82,7 +82,7 @@ class Buffer(Tensor):
 
 
 class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
-    """A parameter whose shape the first input will tell."""
+    """A parameter whose shape comes from the first input."""
 
     becomes = Parameter
 
@@ -96,7 +96,7 @@ class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
 
 
 class UninitializedBuffer(Uninitialized, Tensor):
-    """A buffer whose shape the first input will tell."""
+    """A buffer whose shape comes from the first input."""
 
     becomes = Tensor
     __torch_function__ = staticmethod(leave_alone)
@@ -115,7 +115,7 @@ class UninitializedBuffer(Uninitialized, Tensor):
 
 
 def deep_copy(parameter: Any, memo: dict[Any, Any]) -> Any:
-    """A new parameter, without gradient and attributes."""
+    """A new parameter without gradient and attributes."""
     if id(parameter) not in memo:
         copied = parameter.data.clone()
         memo[id(parameter)] = type(parameter)(copied, parameter.requires_grad)
@@ -123,7 +123,7 @@ def deep_copy(parameter: Any, memo: dict[Any, Any]) -> Any:
 
 
 def reduce(parameter: Any) -> Any:
-    """How copy and pickle take a parameter apart."""
+    """How copy and pickle reduce a parameter."""
     state = copying.state_of(parameter)
     parts: tuple[Any, ...] = (parameter.data, parameter.requires_grad, OrderedDict())
     if state:

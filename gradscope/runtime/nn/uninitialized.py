@@ -1,4 +1,4 @@
-"""Tensors that wait for their shape, which a lazy module learns from its first input."""
+"""Uninitialized tensors: a lazy module sets their shape at its first input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALLOWED = frozenset({
     "__hash__", "char", "copy_", "cpu", "cuda", "double", "float", "get_device", "half", "int",
     "is_complex", "is_floating_point", "long", "short", "size", "to",
 })  # fmt: skip
-"""Methods that may be called before there is a shape; properties may be read, too."""
+"""Methods that may be called without a shape. Properties may be read, too."""
 
 WATCHERS = "gradscope.record."
 
@@ -25,20 +25,20 @@ _memory: Any = Tensor.__dict__["_array"]
 
 
 def _conversion(name: str) -> Any:
-    """The method of this name; what it gives still waits for its shape."""
+    """The method of this name. Its result is uninitialized, too."""
 
     def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = getattr(Tensor, name)(self, *args, **kwargs)
         return made if made is self else type(self)._without_shape(made, self.requires_grad)
 
-    convert.__code__ = convert.__code__.replace(co_name=name)  # by which `_called` knows it
+    convert.__code__ = convert.__code__.replace(co_name=name)  # the name that `_called` looks for
     return convert
 
 
 class Uninitialized:
-    """What parameters and buffers without a shape have in common.
+    """Base of parameters and buffers without a shape.
 
-    Every operation reads its tensors' arrays, so the array says whether it may be read.
+    Every operation reads the arrays of its tensors, so the array refuses to be read.
     """
 
     becomes: type
@@ -60,7 +60,7 @@ class Uninitialized:
     @property
     def _array(self) -> Any:
         if sys._getframe(1).f_globals.get("__name__", "").startswith(WATCHERS):
-            return _memory.__get__(self)  # who only looks computes nothing with it
+            return _memory.__get__(self)  # inspection only: nothing is computed with it
         name = _called()
         if name in ALLOWED or name in PRIVATE or isinstance(getattr(Tensor, name, None), property):
             return _memory.__get__(self)
@@ -104,7 +104,7 @@ class Uninitialized:
 
 
 def _called() -> str:
-    """The function of the runtime that a program called to get here."""
+    """The name of the runtime's function that the program called."""
     frame: FrameType | None = sys._getframe(2)
     name = "__new__"
     while frame is not None and is_inside(frame):
@@ -116,5 +116,5 @@ def _called() -> str:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether a parameter or buffer still waits for its shape."""
+    """Whether a parameter or buffer is uninitialized."""
     return isinstance(param, Uninitialized)

@@ -1,4 +1,4 @@
-"""Optimizers: what turns gradients into steps."""
+"""`torch.optim`: optimizers, which update parameters by their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adadelta: steps as large as past steps, over the size of past gradients."""
+"""Adadelta: steps scaled by the size of past steps and gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.optim.options import WAYS, Group, checked, count, number,
 
 
 class Adadelta(Optimizer):
-    """Against the gradient, times the root mean square of past steps over that of gradients."""
+    """Adadelta: the gradient times RMS of past steps over RMS of gradients."""
 
     capturable_devices = SUPPORTED[:-1]
     added_since = WAYS

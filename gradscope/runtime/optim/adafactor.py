@@ -1,4 +1,4 @@
-"""Adafactor: of a matrix's mean squares only those of rows and columns are kept."""
+"""Adafactor: stores mean squares of a matrix's rows and columns only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.optim.options import Group, count, number, scalar
 
 
 class Adafactor(Optimizer):
-    """Adam's step with a mean square that is the product of a row and a column."""
+    """Adam's step with a mean square factored into a row and a column."""
 
     added_since = {"foreach": None}  # noqa: RUF012
 
@@ -83,7 +83,7 @@ class Adafactor(Optimizer):
 
 
 def _mean_square(grad: Any, state: dict[str, Any], weight: float, least: float) -> Any:
-    """The mean square of each element, as far as it is known."""
+    """The estimated mean square of each element."""
     if grad.dim() <= 1:
         state["variance"].lerp_(grad * grad, weight)
         return state["variance"].clone()

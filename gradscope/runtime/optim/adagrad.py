@@ -10,7 +10,7 @@ from gradscope.runtime.optim.options import Group, checked, count, fused_checked
 
 
 class Adagrad(Optimizer):
-    """Against the gradient, over the root of the sum of all squares so far."""
+    """Divides the gradient by the root of the sum of all past squares."""
 
     added_since = {  # noqa: RUF012
         "foreach": None,
@@ -62,7 +62,7 @@ class Adagrad(Optimizer):
                 self._begin(self.state[param], param, group)
 
     def share_memory(self) -> None:
-        """Threads see the states as they are; nothing needs to be moved."""
+        """Do nothing: threads share the states already."""
 
     def _begin(self, state: dict[str, Any], param: Any, group: Group) -> None:
         first = self.defaults["initial_accumulator_value"]

@@ -1,4 +1,4 @@
-"""Adam: steps along a moving mean of the gradient, over the root of that of its square."""
+"""Adam: a moving mean of the gradient, divided by the root of that of its square."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.optim.quick import QuickAdam
 
 
 class Adam(Optimizer):
-    """Against a moving mean of the gradient, over the root of a moving mean of its square."""
+    """Steps along a moving mean of the gradient, over the root of a moving mean of its square."""
 
     quick = QuickAdam()
     added_since = {  # noqa: RUF012
@@ -110,13 +110,13 @@ class Adam(Optimizer):
         if group["amsgrad"]:
             greatest = state["max_exp_avg_sq"]
             square = greatest.copy_(greatest.maximum(square))
-        # Both means start at zero; the corrections undo what that takes from them.
+        # Both means start at zero. The bias corrections compensate for that.
         root = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
         param.addcdiv_(mean, root, value=number(-(lr / correction)))
 
 
 def _decayed(param: Any, grad: Any, lr: Any, decay: Any, group: Group) -> Any:
-    """Weights decay by themselves, or through the gradient."""
+    """Apply weight decay: to the parameter itself (decoupled), or to its gradient."""
     if group["decoupled_weight_decay"]:
         param.mul_(1 - lr * decay)
         return grad
@@ -128,7 +128,7 @@ def _decayed(param: Any, grad: Any, lr: Any, decay: Any, group: Group) -> Any:
 def _step_as_tensors(
     param: Any, state: dict[str, Any], group: Group, lr: Any, beta1: Any, beta2: Any
 ) -> None:
-    """The step where gradients flow through it, to the rate and the decays, too."""
+    """One step in differentiable operations: gradients reach the rate and the decays, too."""
     step = state["step"]
     grown = isinstance(beta1, Tensor) and beta1.requires_grad
     correction1 = 1 - beta1 ** (step.clone() if grown else step)

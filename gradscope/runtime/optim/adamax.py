@@ -1,4 +1,4 @@
-"""Adamax: Adam with the greatest gradient in the place of the mean square."""
+"""Adamax: Adam with the largest gradient in place of the mean square."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.optim.options import (
 
 
 class Adamax(Optimizer):
-    """Against a moving mean of the gradient, over its greatest size, which fades."""
+    """Divides a moving mean of the gradient by its decaying maximum."""
 
     added_since = WAYS
 
@@ -70,7 +70,7 @@ class Adamax(Optimizer):
         size = grad.abs().add_(group["eps"])
         if group["differentiable"]:
             pair = cat([greatest.mul_(beta2).unsqueeze(0), size.unsqueeze_(0)], 0)
-            greatest.copy_(pair.amax(0))  # what is compared is kept apart from the state
+            greatest.copy_(pair.amax(0))  # compared separately from the state
         else:
             written("maximum", maximum(greatest.mul_(beta2), size), greatest)
         correction = 1 - beta1 ** state["step"].item()

@@ -1,4 +1,4 @@
-"""AdamW: Adam whose weights decay apart from the gradient."""
+"""AdamW: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradscope.runtime.optim.adam import Adam
 
 
 class AdamW(Adam):
-    """Adam whose weights decay on their own, not through the gradient."""
+    """Adam with decoupled weight decay: it does not pass through the gradient."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""ASGD: gradient descent that averages the parameters on its way."""
+"""ASGD: gradient descent with averaged parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.optim.options import WAYS, Group, checked, count, number,
 
 
 class ASGD(Optimizer):
-    """Against the gradient at a fading rate; `ax` in the state is the mean of the parameters."""
+    """Gradient descent with a decaying rate. `ax` in the state is the mean of the parameters."""
 
     captured = "params, mus, etas, and state_steps"
     counts = ("step", "eta", "mu")

@@ -1,4 +1,4 @@
-"""What is called around a step, and around saving and loading: an optimizer's hooks."""
+"""Hooks of optimizers: around steps, saving and loading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _before_every: OrderedDict[int, Any] = OrderedDict()
 _after_every: OrderedDict[int, Any] = OrderedDict()
 
 BEFORE, AFTER = 12, 13
-"""Kinds of hooks, as a watcher is told them."""
+"""Kinds of hooks, as reported to a watcher."""
 
 KINDS = (
     "_optimizer_step_pre_hooks",
@@ -40,7 +40,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step that calls its hooks and lets the probe know when it begins and ends."""
+    """Wrap a step: run its hooks, and report its begin and end to the watcher."""
 
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -77,7 +77,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _heard(kind: int, index: int, hook: Callable[..., Any], *given: Any) -> Any:
-    """Call a hook, before the eyes of the watcher if there is one."""
+    """Call a hook and report it to the watcher if there is one."""
     here, state = probe.here, local.state
     if here is None:
         return hook(*given)
@@ -103,7 +103,7 @@ class Hooked:
             cls.step = with_hooks(cls.__dict__["step"])  # type: ignore[attr-defined]
 
     def _prepare(self) -> None:
-        """Have a dict for each kind of hooks."""
+        """Create a dict for each kind of hook."""
         for kind in KINDS:
             self.__dict__.setdefault(kind, OrderedDict())
 
@@ -117,7 +117,7 @@ class Hooked:
         return handle
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may return others."""
+        """Call `hook(optimizer, args, kwargs)` before each step. It may return other arguments."""
         return self._added(KINDS[0], hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -127,23 +127,23 @@ class Hooked:
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer)` before its state is asked for."""
+        """Call `hook(optimizer)` before `state_dict` collects the state."""
         return self._added(KINDS[2], hook, first=prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before it is given; it may return another."""
+        """Call `hook(optimizer, state_dict)` before `state_dict` returns. It may replace it."""
         return self._added(KINDS[3], hook, first=prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before it is loaded; it may return another."""
+        """Call `hook(optimizer, state_dict)` before a state is loaded; it may replace it."""
         return self._added(KINDS[4], hook, first=prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer)` after it took a state."""
+        """Call `hook(optimizer)` after a state was loaded."""
         return self._added(KINDS[5], hook, first=prepend)

@@ -1,4 +1,4 @@
-"""L-BFGS: Newton's method with a Hessian that the last gradients tell."""
+"""L-BFGS: Newton's method with a Hessian estimated from recent gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.optim.options import checked, scalar
 
 
 class LBFGS(Optimizer):
-    """Several steps a call, each along a direction that past steps and gradients tell."""
+    """Several iterations per step, with directions estimated from past steps and gradients."""
 
     counts = ()
 
@@ -46,7 +46,7 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def _flat_grad(self) -> Any:
-        """All gradients as one vector; zeros where there is none."""
+        """All gradients as one vector, zeros for missing ones."""
         parts = []
         for p in self._params:
             part = p.new_zeros(p.numel()) if p.grad is None else p.grad.view(-1)
@@ -54,7 +54,7 @@ class LBFGS(Optimizer):
         return cat(parts, 0)
 
     def _move(self, size: Any, direction: Any) -> None:
-        """Go a distance along the direction."""
+        """Move the parameters by `size` along the direction."""
         start = 0
         for p in self._params:
             own = p.view_as_real() if p.is_complex() else p
@@ -65,7 +65,7 @@ class LBFGS(Optimizer):
     def _evaluate_at(
         self, closure: Callable[[], Any], here: list[Any], size: Any, direction: Any
     ) -> tuple[float, Any]:
-        """The loss and the gradient a distance away; afterwards we are back here."""
+        """Loss and gradient at `size` along the direction. The parameters are restored."""
         self._move(size, direction)
         loss = float(closure())
         grad = self._flat_grad()
@@ -75,7 +75,7 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:
-        """Go several steps. `closure` computes the loss and its gradients anew and returns it."""
+        """Do several iterations. `closure` recomputes loss and gradients and returns the loss."""
         closure = enable_grad()(closure)
         group = self.param_groups[0]
         state = self.state[self._params[0]]
@@ -93,7 +93,7 @@ class LBFGS(Optimizer):
 
 
 class _Run:
-    """The steps of one call."""
+    """The iterations of one call of `step`."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Run:
         self.grad_before, self.loss_before = state.get("prev_flat_grad"), state.get("prev_loss")
 
     def kept(self) -> dict[str, Any]:
-        """What the next call goes on with, under PyTorch's names."""
+        """The state for the next call, under PyTorch's names."""
         return {
             "d": self.direction,
             "t": self.size,
@@ -148,7 +148,7 @@ class _Run:
                 return
 
     def _over(self, *, at_minimum: bool) -> bool:
-        """Whether more steps would gain nothing, or cost too much."""
+        """Whether to stop: converged, or a limit is reached."""
         tolerance = self.group["tolerance_change"]
         return bool(
             self.evaluations >= self.group["max_eval"]
@@ -158,7 +158,7 @@ class _Run:
         )
 
     def _turn(self) -> None:
-        """The direction of the next step."""
+        """Compute the next direction."""
         if self.state["n_iter"] == 1:
             self.direction = self.grad.neg()
             self.gradient_changes, self.moves, self.inverses, self.scale = [], [], [], 1
@@ -166,8 +166,8 @@ class _Run:
         self._remember()
         count = len(self.gradient_changes)
         along = self.state.setdefault("al", [None] * self.group["history_size"])
-        # Two loops over what is remembered multiply the gradient by the inverse of a Hessian that
-        # nobody has written down.
+        # Two loops over the stored steps multiply the gradient by the inverse of the estimated
+        # Hessian, without building a matrix.
         vector = self.grad.neg()
         for i in reversed(range(count)):
             along[i] = self.moves[i].dot(vector) * self.inverses[i]
@@ -178,7 +178,7 @@ class _Run:
             vector.add_(self.moves[i], alpha=_float(along[i] - back))
 
     def _remember(self) -> None:
-        """Note how the last step changed the gradient, if it tells something of the Hessian."""
+        """Store the last step and its change of the gradient, if the curvature is positive."""
         change = self.grad.sub(self.grad_before)
         move = self.direction.mul(self.size)
         curvature = change.dot(move)
@@ -193,7 +193,7 @@ class _Run:
         self.scale = curvature / change.dot(change)
 
     def _step(self, slope: Any, *, last: bool) -> bool:
-        """Move, and look around there; whether it is a minimum."""
+        """Move and evaluate there. Returns whether it is a minimum."""
         name, used = self.group["line_search_fn"], 0
         if name is None:
             self.optimizer._move(self.size, self.direction)

@@ -1,4 +1,4 @@
-"""How far to go along a direction: a step that meets the strong Wolfe conditions."""
+"""Line search: a step size that meets the strong Wolfe conditions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-ENOUGH = 1e-4  # of the fall that the slope promises, a step must give this share
-FLAT = 0.9  # and it must leave at most this share of the slope
+ENOUGH = 1e-4  # a step must achieve this share of the decrease that the slope predicts
+FLAT = 0.9  # and leave at most this share of the slope
 
 Evaluate = Callable[[Any], tuple[float, Any]]
-"""The loss and the gradient at a distance along the direction."""
+"""Returns loss and gradient at a distance along the direction."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A distance along the direction, and what was found there."""
+    """A distance along the direction, with loss and gradient there."""
 
     at: Any
     loss: Any
@@ -24,7 +24,7 @@ class Point:
 
 
 def minimum_of_cubic(one: Point, other: Point, bounds: tuple[Any, Any] | None = None) -> Any:
-    """Where the cubic through two points with their slopes is least, within bounds."""
+    """The minimum, within bounds, of the cubic through two points with their slopes."""
     first, last = (one, other) if one.at <= other.at else (other, one)
     low, high = bounds if bounds is not None else (first.at, last.at)
     bend = one.slope + other.slope - 3 * (one.loss - other.loss) / (one.at - other.at)
@@ -68,12 +68,12 @@ class Search:
         return bool(abs(point.slope) <= -FLAT * self.start.slope)
 
     def found(self, first: Any) -> Point:
-        """A point that meets the conditions, or the best of those that were looked at."""
+        """A point that meets the conditions, or the best one evaluated."""
         bracket, rounds, done = self._bracketed(first)
         return self._narrowed(bracket, rounds, done=done)
 
     def _bracketed(self, first: Any) -> tuple[list[Point], int, bool]:
-        """Two points with a good one between them, or a good one itself."""
+        """Two points with a good one between them, or one good point."""
         before, point, rounds = self.start, self.look(first), 0
         while rounds < self.most:
             if self.too_high(point) or (rounds > 1 and point.loss >= before.loss):
@@ -89,7 +89,7 @@ class Search:
         return [self.start, point], rounds, False
 
     def _narrowed(self, bracket: list[Point], rounds: int, *, done: bool) -> Point:
-        """The bracket halved, or better, until a point in it is good."""
+        """Shrink the bracket until a point in it is good."""
         slow = False
         low, high = (0, 1) if bracket[0].loss <= bracket[-1].loss else (1, 0)
         while not done and rounds < self.most:
@@ -111,7 +111,7 @@ class Search:
 
 
 def _inside(bracket: list[Point], *, slow: bool) -> tuple[Any, bool]:
-    """Where to look next, away from the ends if the last rounds gained little; and whether slow."""
+    """Where to evaluate next (away from the ends if progress is slow), and whether it is slow."""
     at = minimum_of_cubic(bracket[0], bracket[1])
     ends = [point.at for point in bracket]
     least, most = min(ends), max(ends)

@@ -1,4 +1,4 @@
-"""Learning rates that change with the epochs."""
+"""Schedulers of learning rates by epoch."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ __all__ = [
 
 
 class _LRScheduler(LRScheduler):
-    """The name that schedulers had."""
+    """The old name of LRScheduler."""
 
 
 class _ByFunction(LRScheduler):
-    """A function for each group; of functions that are objects the state holds their fields."""
+    """One function per group. The state of a function that is an object holds its attributes."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class _ByFunction(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _check_functions(self) -> None:
-        """Refuse what is no function, where PyTorch does."""
+        """Refuse what is not callable, where PyTorch does."""
 
     def state_dict(self) -> dict[str, Any]:
         fields = [
@@ -79,7 +79,7 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """The first rate times what a function says for the epoch."""
+    """The initial rate times a function of the epoch."""
 
     def get_lr(self) -> list[Any]:
         self.asked()
@@ -88,7 +88,7 @@ class LambdaLR(_ByFunction):
 
 
 class MultiplicativeLR(_ByFunction):
-    """The rate before times what a function says for the epoch."""
+    """The previous rate times a function of the epoch."""
 
     def _check_functions(self) -> None:
         for function in self.lr_lambdas:
@@ -106,7 +106,7 @@ class MultiplicativeLR(_ByFunction):
 
 
 class StepLR(LRScheduler):
-    """The rate falls by a factor every `step_size` epochs."""
+    """Multiply the rate by a factor every `step_size` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -127,7 +127,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate falls by a factor at each milestone."""
+    """Multiply the rate by a factor at each milestone."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate falls by a factor every epoch."""
+    """Multiply the rate by a factor every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -166,7 +166,7 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A factor of the rate for the first epochs."""
+    """Multiply the rate by a factor during the first epochs."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A factor of the rate that moves evenly from one value to another."""
+    """Multiply the rate by a factor that changes linearly."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The rate falls to zero along a power of what is left."""
+    """Decay the rate to zero by a polynomial."""
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate goes up and down along half a cosine of `T_max` epochs."""
+    """Follow half a cosine of `T_max` epochs, down and up."""
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1

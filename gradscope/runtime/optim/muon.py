@@ -1,4 +1,4 @@
-"""Muon: momentum made orthogonal, for the matrices of hidden layers."""
+"""Muon: orthogonalized momentum, for matrices of hidden layers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from gradscope.runtime.optim.optimizer import Optimizer
 from gradscope.runtime.optim.options import Group, number, scalar
 
 QUINTIC = (3.4445, -4.775, 2.0315)
-"""Coefficients of a polynomial that brings singular values between 0.5 and 1.5 in a few rounds."""
+"""Coefficients of a polynomial that brings singular values between 0.5 and 1.5 in a few iterations.
+"""
 ADJUSTMENTS = ["original", "match_rms_adamw"]
 
 
 class Muon(Optimizer):
-    """By the nearest orthogonal matrix to a moving mean of the gradient."""
+    """Steps by the nearest orthogonal matrix to a moving mean of the gradient."""
 
     counts = ()
 
@@ -81,7 +82,7 @@ class Muon(Optimizer):
 
 
 def _orthogonal(matrix: Any, coefficients: Any, rounds: int, eps: float) -> Any:
-    """The matrix with all its singular values brought near one, by a polynomial of it."""
+    """The matrix with all singular values near one, by iterating a polynomial."""
     if rounds >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:
@@ -99,7 +100,7 @@ def _orthogonal(matrix: Any, coefficients: Any, rounds: int, eps: float) -> Any:
 
 
 def _adjusted(lr: Any, how: str | None, shape: Any) -> Any:
-    """The rate for a matrix of this shape."""
+    """The learning rate for a matrix of this shape."""
     rows, columns = shape[:2]
     if how is None or how == "original":
         return lr * math.sqrt(max(1, rows / columns))

@@ -1,4 +1,4 @@
-"""NAdam: Adam that looks ahead along its mean, as Nesterov's momentum does."""
+"""NAdam: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.optim.options import Group, betas_checked, checked, count
 
 
 class NAdam(Optimizer):
-    """Against the gradient and a moving mean of it, over the root of a mean of its square."""
+    """Adam whose step mixes the gradient with its moving mean, as Nesterov momentum does."""
 
     captured = "params, mu_products and state_steps"
     counts = ("step", "mu_product")

@@ -1,4 +1,4 @@
-"""The optimizer: groups of parameters with options, a state for each, and a step."""
+"""Base of optimizers: groups of parameters with options, a state for each, and a step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ParamsT = Iterable[Any]
 
 
 class _Required:
-    """Stands in the defaults for an option that every group must give."""
+    """Marks an option without default, which every group must give."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -39,23 +39,23 @@ class _Required:
 
 required = _Required()
 SUPPORTED = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
-"""Where PyTorch can capture a step in a graph."""
+"""Device types whose steps PyTorch can capture in a graph."""
 
 
 class Optimizer(Saved):
-    """Changes parameters so that a loss falls.
+    """Base class of optimizers.
 
-    A subclass says in `_begin` what a parameter's state is at first and in `_update` what happens
-    to one parameter; or it overrides `step`.
+    A subclass defines `_begin`, which creates the state of a parameter, and `_update`, which
+    changes one parameter; or it overrides `step`.
     """
 
     captured = "params and state_steps"
-    """What must be on a device whose steps can be captured."""
+    """What must be on a supported device for a step to be captured, in messages."""
     capturable_devices = SUPPORTED
     by_parts = True
-    """Whether a complex parameter is stepped as pairs of real ones."""
+    """Whether a complex parameter is updated as pairs of real values."""
     quick: Any = None
-    """How many parameters are stepped at once, see quick.py."""
+    """The fast path for all parameters at once, see quick.py; None if there is none."""
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -83,7 +83,7 @@ class Optimizer(Saved):
     # -- groups ---------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add parameters with options of their own."""
+        """Add a group of parameters with its own options."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = param_group
@@ -119,7 +119,7 @@ class Optimizer(Saved):
     # -- a step ---------------------------------------------------------------------------------
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Set the gradients of all parameters to None, or to zero."""
         for group in self.param_groups:
             for p in group["params"]:
                 grad = p.grad
@@ -136,7 +136,7 @@ class Optimizer(Saved):
 
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter once. `closure` computes the loss anew and returns it."""
+        """Update every parameter once. `closure` recomputes the loss and returns it."""
         if type(self)._update is Optimizer._update:
             raise NotImplementedError
         loss = None
@@ -172,22 +172,22 @@ class Optimizer(Saved):
                 self._update(param, signed, state, group)
 
     def _state(self, param: Any, group: Group) -> dict[str, Any]:
-        """The state of a parameter, begun if there is none."""
+        """The state of a parameter, created at its first step."""
         state: dict[str, Any] = self.state[param]
         if not state:
             self._begin(state, param, group)
         return state
 
     def _begin(self, state: dict[str, Any], param: Any, group: Group) -> None:
-        """Fill the state of a parameter that is stepped for the first time."""
+        """Create the state of a parameter at its first step."""
 
     def _update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        """Change one parameter."""
+        """Update one parameter."""
         raise NotImplementedError
 
 
 def _real(value: Any) -> Any:
-    """A complex tensor as pairs of real numbers."""
+    """A complex tensor as pairs of real values."""
     return value.view_as_real() if isinstance(value, Tensor) and value.is_complex() else value
 
 
@@ -201,7 +201,7 @@ def _check_param(param: Any, *, non_leaf: bool) -> None:
 
 
 def _take_params(group: Group) -> None:
-    """The parameters as a list; given as (name, parameter), they keep their names beside them."""
+    """Make the parameters of a group a list. Names of (name, parameter) pairs are split off."""
     given = group["params"]
     if isinstance(given, set):
         raise TypeError(

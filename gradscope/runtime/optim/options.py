@@ -1,4 +1,4 @@
-"""Options of optimizers: what PyTorch accepts for each, and its words for what it does not."""
+"""Options of optimizers: checks, with PyTorch's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 Group = dict[str, Any]
 
 WAYS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-"""Options that most optimizers had not at first, with what they did instead."""
+"""Options that were added to most optimizers later, with their defaults."""
 
 WORDS = {
     "lr": "learning rate",
@@ -28,17 +28,17 @@ WORDS = {
 
 
 def number(value: Any) -> Any:
-    """An option given as a tensor of one element, as a number."""
+    """The value of an option given as a number or a tensor of one element."""
     return value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
 
 
 def scalar(value: Any) -> Any:
-    """An option given as a tensor of one element, without dimensions."""
+    """An option given as a tensor of one element, as a tensor without dims."""
     return value.squeeze() if isinstance(value, Tensor) and value.dim() != 0 else value
 
 
 def checked(**options: Any) -> None:
-    """Refuse options that make no sense, in PyTorch's words."""
+    """Refuse invalid options with PyTorch's messages."""
     for name, value in options.items():
         if name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
@@ -53,7 +53,7 @@ def betas_checked(betas: Iterable[Any]) -> None:
 
 
 def tensors_checked(lr: Any, betas: Any, *, foreach: Any, capturable: Any) -> None:
-    """What Adam says of options that are tensors."""
+    """Check Adam's options given as tensors."""
     many = foreach and not capturable
     if isinstance(lr, Tensor) and many:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
@@ -70,7 +70,7 @@ def tensors_checked(lr: Any, betas: Any, *, foreach: Any, capturable: Any) -> No
 
 
 def fused_checked(*, fused: Any, foreach: Any, differentiable: Any) -> None:
-    """Which ways to take a step exclude each other."""
+    """Check that `fused`, `foreach` and `differentiable` do not exclude each other."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -78,6 +78,6 @@ def fused_checked(*, fused: Any, foreach: Any, differentiable: Any) -> None:
 
 
 def count(value: float, *, fused: bool = False) -> Any:
-    """A count of steps, and what is kept beside it: a tensor of one number."""
+    """A step count, or a value next to it, as a tensor of one element."""
     double = not fused and get_default_dtype() == float64
     return full((), value, dtype=float64 if double else float32)

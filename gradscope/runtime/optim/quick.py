@@ -1,9 +1,9 @@
-"""Steps without calls of operations: all parameters at once, where nobody could tell.
+"""Steps without calls of operations: all parameters at once, if nothing can notice the difference.
 
-An optimizer's `_update` says in operations what happens to one parameter. Where a call would only
-be a call (no mode is on, gradients are off, the tensors are ordinary) the kernels do the same to
-all parameters in one go: the same arithmetic in the same order, and the same number of writes told
-to the counters. A watcher is told what was done, too: writes by one fused operation.
+An optimizer's `_update` defines in operations how one parameter is updated. If no mode is on,
+gradients are off and the tensors are ordinary, kernels do the same for all parameters at once: same
+arithmetic, same order, same number of increments of version counters. A watcher gets the writes
+reported as one fused operation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def stepped(
     states: Sequence[dict[str, Any]],
     group: Group,
 ) -> bool:
-    """Step them, if that can be done quickly; else nothing has happened."""
+    """Update these parameters on the fast path; False if that is impossible."""
     state = local.state
     if (
         state.special
@@ -70,9 +70,9 @@ def all_at_once(
     tensors: tuple[Sequence[Any], Sequence[Sequence[Any]]],
     lists: list[list[Any]],
 ) -> list[Any]:
-    """Step parameters, of which `lists` has the arrays; returns what was written, in order.
+    """Update parameters, whose arrays are in `lists`. Returns what was written, in order.
 
-    `tensors` are these parameters, and what is kept of each.
+    `tensors` are these parameters and their states.
     """
     for options, places in optimizer.quick.options(group, states):
         if places is None:
@@ -92,13 +92,13 @@ def all_at_once(
 
 @cache
 def fused_operation(optimizer: str) -> CustomOperation:
-    """How a step appears to a watcher: as one operation that writes to many tensors."""
+    """How a step is reported to a watcher: as one operation that writes to many tensors."""
     return CustomOperation(f"_fused_{optimizer.lower()}_")
 
 
 @layout_only
 def _arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]] | None:
-    """The arrays of ordinary tensors of one dtype and, in each column, of one shape."""
+    """The arrays, if all are ordinary tensors of one dtype, each column of one shape."""
     first = rows[0][0]._array.dtype
     if first not in FLOATS:
         return None
@@ -122,7 +122,7 @@ def _arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]] | None:
 
 @layout_only
 def _counted(states: Sequence[dict[str, Any]]) -> dict[float, list[int]]:
-    """One more step for each parameter; the places of those that have taken the same number."""
+    """Increment all step counts. Returns the positions of parameters by their count."""
     operation = REGISTRY["add_"]
     counts: dict[float, list[int]] = {}
     for place, own in enumerate(states):
@@ -142,7 +142,7 @@ def _groups(counts: dict[float, list[int]]) -> list[tuple[float, list[int] | Non
 
 
 class QuickSGD:
-    """What SGD is for kernels."""
+    """Kernels of SGD."""
 
     kernel = staticmethod(stepping.sgd)
 
@@ -154,13 +154,13 @@ class QuickSGD:
         return [(stepping.SGDOptions(*(group[name] for name in names)), None)]
 
     def writes(self, group: Group) -> list[tuple[int, str]]:
-        """Which lists are written to, by what operation, in order."""
+        """Which lists are written to, by which operation, in order."""
         moving = [(2, "mul_"), (2, "add_.alpha")] if group["momentum"] != 0 else []
         return [*moving, (0, "add_.alpha")]
 
 
 class QuickAdam:
-    """What Adam is for kernels."""
+    """Kernels of Adam."""
 
     kernel = staticmethod(stepping.adam)
 
@@ -201,7 +201,7 @@ class QuickAdam:
 
 
 class QuickRMSprop:
-    """What RMSprop is for kernels."""
+    """Kernels of RMSprop."""
 
     kernel = staticmethod(stepping.rmsprop)
 

@@ -1,4 +1,4 @@
-"""RAdam: Adam that divides by the mean square only when it is known well enough."""
+"""RAdam: Adam that divides by the mean square once its variance is low enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.optim.options import Group, betas_checked, checked, count
 
 
 class RAdam(Optimizer):
-    """Along the mean at first; later over the root of the mean square, as surely as it is known."""
+    """Steps along the mean at first, later divided by the rectified root of the mean square."""
 
     added_since = {  # noqa: RUF012
         "foreach": None,
@@ -70,7 +70,7 @@ class RAdam(Optimizer):
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         correction = 1 - beta2**step
         move = mean / (1 - beta1**step) * lr
-        # How many gradients the mean square stands for: at most `longest`, `length` by now.
+        # Length of the mean square's average: at most `longest`, `length` at this step.
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * beta2**step / correction
         if length > 5.0:

@@ -11,7 +11,7 @@ from gradscope.runtime.optim.quick import QuickRMSprop
 
 
 class RMSprop(Optimizer):
-    """Against the gradient, over the root of a moving mean of its square."""
+    """Divides the gradient by the root of a moving mean of its square."""
 
     quick = QuickRMSprop()
     added_since = {  # noqa: RUF012

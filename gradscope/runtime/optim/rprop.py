@@ -1,4 +1,4 @@
-"""Rprop: only the sign of a gradient counts; each element has a step size of its own."""
+"""Rprop: uses the sign of a gradient only. Each element has its own step size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.optim.options import WAYS, Group, checked, count, number
 
 
 class Rprop(Optimizer):
-    """By a step that grows while the gradient keeps its sign, and shrinks when it turns."""
+    """Steps whose size grows while the gradient keeps its sign, and shrinks when it changes."""
 
     added_since = WAYS
 
@@ -59,6 +59,6 @@ class Rprop(Optimizer):
         sign[sign.eq(0)] = 1
         size.mul_(sign).clamp_(least, most)
         grad = grad.clone()
-        grad[sign.eq(shrink)] = 0  # where it turned, the parameter rests for a step
+        grad[sign.eq(shrink)] = 0  # no update in this step
         param.addcmul_(grad.sign(), size, value=-1)
         before.copy_(grad)

@@ -1,4 +1,4 @@
-"""What outlives a run: states and options, with numbers in the place of parameters."""
+"""State dicts of optimizers: states and options, with indices in place of parameters."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gradscope.runtime.optim.options import Group, count
 
 
 class Saved(Hooked):
-    """How an optimizer gives its state, and takes another's."""
+    """Saves and loads the state of an optimizer."""
 
     defaults: dict[str, Any]
     state: Any
     param_groups: list[Group]
 
     added_since: dict[str, Any] = {}  # noqa: RUF012  (read only)
-    """Options that older versions had not, with the values that stand for what they did."""
+    """Options that older versions lacked, with the defaults that match their behaviour."""
     counts: tuple[str, ...] = ("step",)
-    """Which entries of a state are tensors of one number, and were numbers in older versions."""
+    """Entries of a state that are tensors of one element; older versions saved them as numbers."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -47,7 +47,7 @@ class Saved(Hooked):
                         own[name] = count(float(own[name]), fused=bool(group.get("fused")))
 
     def state_dict(self) -> dict[str, Any]:
-        """States and options, with numbers in the place of parameters."""
+        """States and options, with indices in place of parameters."""
         for before in self.__dict__[KINDS[2]].values():
             before(self)
         place: dict[int, int] = {}
@@ -69,7 +69,7 @@ class Saved(Hooked):
         return given
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take states and options from another optimizer with groups of the same sizes."""
+        """Load states and options of an optimizer whose groups have the same sizes."""
         state_dict = state_dict.copy()
         for before in self.__dict__[KINDS[4]].values():
             replaced = before(self, state_dict)
@@ -103,7 +103,7 @@ def _check_sizes(groups: list[Group], saved: list[Group]) -> None:
 
 
 def _taken(old: Group, new: Group) -> Group:
-    """A loaded group around the parameters there are."""
+    """A loaded group with the present parameters."""
     new["params"] = old["params"]
     if "param_names" in old:
         new.setdefault("param_names", old["param_names"])
@@ -115,7 +115,7 @@ def _options(number: Any, groups: list[Group]) -> Group:
 
 
 class _Fitting:
-    """Loaded states in the dtype of their parameter; the count of steps keeps its own."""
+    """Converts loaded states to the dtype of their parameter, except for step counts."""
 
     def __init__(self, param: Any, group: Group) -> None:
         self.param = param

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum if asked for."""
+"""Stochastic gradient descent with optional momentum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.optim.quick import QuickSGD
 
 
 class SGD(Optimizer):
-    """Against the gradient, or against a decaying sum of gradients."""
+    """Steps against the gradient, or against a decaying sum of gradients."""
 
     quick = QuickSGD()
     by_parts = False

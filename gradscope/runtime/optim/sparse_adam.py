@@ -1,4 +1,4 @@
-"""SparseAdam: Adam for tables, where only the rows that have a gradient are changed."""
+"""SparseAdam: Adam for tables, which updates only rows that have a gradient."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gradscope.runtime.optim.options import Group, betas_checked, number
 
 
 class SparseAdam(Optimizer):
-    """Adam for tables looked up with `sparse=True`; others are refused, as in PyTorch.
+    """Adam for tables used with `sparse=True`. Refuses other parameters, as PyTorch does.
 
-    A row has a gradient here if any number in it is not zero.
+    A row has a gradient if any value in it is not zero.
     """
 
     counts = ()
@@ -75,7 +75,7 @@ class SparseAdam(Optimizer):
 
 
 def _averaged(average: Any, rows: Any, new: Any, keep: float) -> Any:
-    """A running average's rows, after these came to it."""
+    """The rows of a running average, after adding new values."""
     before = average[rows]
     moved = new.sub(before).mul_(1 - keep)
     average.index_add_(0, rows, moved)

@@ -1,4 +1,4 @@
-"""Averages of a model's weights along its way, and the learning rate for it."""
+"""Averages of a model's weights during training, and the learning rate for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _has_fractions(param: Any) -> bool:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """What moves all averages towards the weights, each time by the same share."""
+    """Returns a function that moves all averages towards the weights by a fixed share."""
     _check_decay(decay)
 
     @no_grad()
@@ -55,7 +55,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """What makes all averages those of one set of weights more."""
+    """Returns a function that adds the weights to equally weighted averages."""
 
     @no_grad()
     def swa_update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:
@@ -70,7 +70,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """An average moved towards a weight by the same share each time."""
+    """Returns a function that moves one average towards a weight by a fixed share."""
     _check_decay(decay)
 
     @no_grad()
@@ -81,7 +81,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
-    """An average with one weight more in it."""
+    """Returns a function that adds one weight to an equally weighted average."""
 
     @no_grad()
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
@@ -91,7 +91,7 @@ def get_swa_avg_fn() -> Callable[..., Any]:
 
 
 class AveragedModel(Module):
-    """A model whose weights are averages of another's."""
+    """A model whose weights are averages of another model's."""
 
     n_averaged: Any
 
@@ -118,7 +118,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def _averaged(self, model: Any) -> list[tuple[Any, Any]]:
-        """What is averaged, here and in the model."""
+        """Pairs of tensors to average: here and in the model."""
         own, others = self.module.parameters(), model.parameters()
         if self.use_buffers:
             own = itertools.chain(own, self.module.buffers())
@@ -126,7 +126,7 @@ class AveragedModel(Module):
         return [(a.detach(), b.detach().to(a.device)) for a, b in zip(own, others, strict=False)]
 
     def update_parameters(self, model: Any) -> None:
-        """Take the weights a model has now into the averages."""
+        """Update the averages with the model's present weights."""
         pairs = self._averaged(model)
         if bool(self.n_averaged == 0):
             for average, current in pairs:
@@ -150,7 +150,7 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
-    """Let batch norms learn the statistics of the data anew, one pass over it."""
+    """Recompute the statistics of batch norms in one pass over the data."""
     momenta = {}
     for module in model.modules():
         if isinstance(module, _BatchNorm):
@@ -171,7 +171,7 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """The rate goes to a fixed one in some epochs, and stays there."""
+    """Move the rate to a fixed one within some epochs, and keep it there."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, share: float) -> float:
-        """How far the rate is on its way."""
+        """The share of the way that the rate has moved."""
         return share if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * share)) / 2
 
     def get_lr(self) -> list[Any]:

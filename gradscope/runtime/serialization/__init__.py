@@ -1,4 +1,4 @@
-"""`torch.save` and `torch.load`, in PyTorch's own file format: each reads what the other wrote."""
+"""`torch.save` and `torch.load`, in PyTorch's file format: each library reads both files."""
 
 from __future__ import annotations
 

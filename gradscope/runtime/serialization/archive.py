@@ -1,4 +1,4 @@
-"""The container: a zip file whose members lie in one folder, stored as they are."""
+"""The container: an uncompressed zip file with all members in one folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_path(file: Any) -> bool:
 
 
 def write(file: Any, pickled: bytes, storages: Mapping[str, memoryview]) -> None:
-    """Write a pickle and the bytes it refers to by number, to a path or an open file."""
+    """Write a pickle and the storages it references, to a path or an open file."""
     if not is_path(file) and not hasattr(file, "write"):
         raise AttributeError(
             "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
@@ -51,7 +51,7 @@ def write(file: Any, pickled: bytes, storages: Mapping[str, memoryview]) -> None
 
 
 class _Forwards:
-    """A file that is only written, never gone back in: a compressed one, a pipe."""
+    """A file that is written without seeking: compressed, or a pipe."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -90,7 +90,7 @@ class Archive:
             ) from None
 
     def swapped(self) -> bool:
-        """Whether its numbers stand in another order of bytes than this machine's."""
+        """Whether its byte order differs from this machine's."""
         if f"{self._folder}byteorder" not in self._members.namelist():
             return sys.byteorder != "little"
         order = self.read("byteorder").decode("ascii", "replace")
@@ -101,7 +101,7 @@ class Archive:
 
 @contextmanager
 def opened(file: Any) -> Iterator[Archive]:
-    """The archive in a path or a file; what is none is refused in words."""
+    """The archive of a path or file; raises an error if it is none."""
     if is_path(file):
         with Path(file).open("rb") as stream, _archive(stream) as archive:
             yield archive

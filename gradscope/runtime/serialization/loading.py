@@ -20,7 +20,7 @@ from gradscope.runtime.serialization.names import NAMES, PLAIN, StorageType
 
 _BLOCKED: Final = frozenset({"nt", "os", "posix", "sys"})
 _DAMAGES: Final = (EOFError, IndexError, KeyError, UnicodeDecodeError)
-"""What reading a pickle with a wrong byte in it ends in."""
+"""Exceptions when reading a damaged pickle."""
 
 _UNSAFE: Final = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` "
@@ -39,7 +39,7 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what `save` wrote, here or in PyTorch.
+    """Load what `save` wrote, here or in PyTorch.
 
     A file is a program that rebuilds its objects. With `weights_only`, the default, it may rebuild
     tensors, plain Python data, and what `torch.serialization.add_safe_globals` allows.
@@ -83,7 +83,7 @@ def _explained(message: str) -> str:
 
 
 class _Storages:
-    """The storages of a file, each read when it is first referred to."""
+    """The storages of a file, each read when it is first referenced."""
 
     def __init__(self, archive: Archive, restore: Restore) -> None:
         self._archive = archive
@@ -118,7 +118,7 @@ class _Storages:
 
 
 class _AnyUnpickler(pickle.Unpickler):
-    """Rebuilds whatever the file says."""
+    """Rebuilds anything."""
 
     def __init__(self, file: io.BytesIO, storages: _Storages, **options: Any) -> None:
         super().__init__(file, **options)
@@ -145,7 +145,7 @@ _PythonUnpickler: Any = pickle._Unpickler  # the one whose steps can be overridd
 
 
 class _WeightsUnpickler(_PythonUnpickler):  # type: ignore[misc]
-    """Rebuilds tensors, plain data, and what was allowed."""
+    """Rebuilds tensors, plain data, and allowed classes."""
 
     def __init__(self, file: io.BytesIO, storages: _Storages) -> None:
         super().__init__(file)
@@ -156,7 +156,7 @@ class _WeightsUnpickler(_PythonUnpickler):  # type: ignore[misc]
         return self._storages.get(pid)
 
     def find_class(self, module: str, name: str) -> Any:
-        if self.proto < 3:  # which writes names as Python 2 had them
+        if self.proto < 3:  # it uses Python 2's names
             module, name = NAME_MAPPING.get(
                 (module, name), (IMPORT_MAPPING.get(module, module), name)
             )
@@ -177,7 +177,7 @@ class _WeightsUnpickler(_PythonUnpickler):  # type: ignore[misc]
         )
 
     def load_build(self) -> None:
-        """Set the state of an object: not of the classes themselves, nor of tensors."""
+        """Set the state of an object, but not of classes or tensors."""
         target = self.stack[-2]
         if type(target) is OrderedDict:
             target.__dict__.update(self.stack.pop())

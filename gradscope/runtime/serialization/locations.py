@@ -1,4 +1,4 @@
-"""Which device a loaded storage goes to: `map_location`."""
+"""`map_location`: the device of loaded storages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Restore = Callable[[Storage, str], Storage]
 
 
 def restoring(map_location: Any) -> Restore:
-    """What puts a storage, loaded to the CPU, where it belongs."""
+    """A function that moves a storage, loaded to the CPU, to its device."""
     if map_location is None:
         return _put
     if isinstance(map_location, dict):

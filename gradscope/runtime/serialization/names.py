@@ -1,4 +1,4 @@
-"""What the parts of a tensor are called in PyTorch's files, and what they are here."""
+"""Names in PyTorch's files, and the objects here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """What a file calls a storage: `torch.FloatStorage`; `UntypedStorage` for mere bytes."""
+    """A storage class in files: `torch.FloatStorage`; `UntypedStorage` for plain bytes."""
 
     module: str
     name: str
@@ -65,17 +65,17 @@ NAMES: Final[dict[str, Any]] = {
     **{repr(kind): kind for kind in dtypes.NAMES.values()},
     **STORAGES,
 }
-"""Everything a file may name that has another name, or another home, here."""
+"""Names in files that differ here, or are defined elsewhere."""
 
 PYTORCHS: Final = {id(value): name for name, value in reversed(NAMES.items())}
-"""The first of its names, by the id of each: they are all here to stay."""
+"""The first name of each object, by id: none of them is ever freed."""
 
 PLAIN: Final[dict[str, Any]] = {
-    "_codecs.encode": codecs.encode,  # how Python 2 was told of bytes
+    "_codecs.encode": codecs.encode,  # Python 2's way to pickle bytes
     "builtins.bytearray": bytearray,
     "builtins.complex": complex,
     "builtins.set": set,
     "collections.Counter": Counter,
     "collections.OrderedDict": OrderedDict,
 }
-"""Python's own that hold nothing but data."""
+"""Python's own classes that contain only data."""

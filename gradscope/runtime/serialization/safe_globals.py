@@ -1,4 +1,4 @@
-"""What a file may name where only weights are loaded: what users allow beside tensors."""
+"""Classes and functions that users allow in files loaded with `weights_only=True`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 Global = Any
-"""A class or function; or a pair of one and the name it has in files."""
+"""A class or function; or a pair of one and its name in files."""
 
 _allowed: Final[list[Global]] = []
 
@@ -40,7 +40,7 @@ class safe_globals:  # noqa: N801  (PyTorch's name)
 
 
 def by_name() -> dict[str, Global]:
-    """What is allowed, by the name that a file has for it."""
+    """The allowed objects by their name in files."""
     named: dict[str, Global] = {}
     for each in _allowed:
         if not isinstance(each, tuple):

@@ -21,7 +21,7 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write an object, and every storage its tensors share once, to a path or an open file."""
+    """Write an object to a path or an open file. Shared storages are written once."""
     if pickle_module is not pickle or not _use_new_zipfile_serialization:
         raise RuntimeError(
             "torch.save writes zip files with Python's own pickle here; leave out pickle_module "
@@ -33,13 +33,13 @@ def save(
     archive.write(f, buffer.getvalue(), pickler.storages)
 
 
-# The pickler in C insists that a global is found under the name it is written with. The names that
-# are written here are PyTorch's, and nothing is there, or PyTorch itself.
+# The C pickler requires that a global can be found under its name. The names written here are
+# PyTorch's: they do not exist, or are PyTorch's own objects.
 _PythonPickler: Any = pickle._Pickler
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]
-    """Writes storages apart, and what rebuilds tensors under PyTorch's names."""
+    """Writes storages separately, and functions that rebuild tensors under PyTorch's names."""
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
         super().__init__(file, protocol)
@@ -51,7 +51,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         if not isinstance(obj, TypedStorage):
             return None
         memory = obj.memory()
-        owner = id(obj.bare.array)  # what is saved keeps it alive
+        owner = id(obj.bare.array)  # the saved object keeps it alive
         key = self._keys.setdefault(owner, str(len(self._keys)))
         self.storages[key] = memory
         if self._dtypes.setdefault(key, obj.dtype) is not obj.dtype:

@@ -1,4 +1,4 @@
-"""`torch.signal`: the windows signals are looked at through."""
+"""`torch.signal`: window functions."""
 
 from gradscope.runtime.signal import windows as windows
 

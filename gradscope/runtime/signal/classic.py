@@ -1,4 +1,4 @@
-"""`torch.hann_window` and its kin: the windows of `torch.signal` by their older names."""
+"""Old names of window functions: `torch.hann_window` and others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.signal import windows
 
 
 def _old(name: str, made: Any, window_length: int, periodic: bool, **named: Any) -> Any:
-    """The newer window, in any floating dtype."""
+    """The new function, in any floating dtype."""
     options = {key: value for key, value in named.items() if key in _OPTIONS and value is not None}
     weights = {key: value for key, value in named.items() if key not in _OPTIONS}
     kind = options.pop("dtype", None) or dtypes.get_default_dtype()

@@ -1,4 +1,4 @@
-"""Windows: bells that let a piece of a signal begin and end gently."""
+"""Window functions, which taper a part of a signal at both ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 def _window(
     name: str, M: int, bell: Callable[[Any], Any], *, sym: bool, options: dict[str, Any]
 ) -> Any:
-    """A bell over -1 to 1, at M places; the last one is left out of a periodic window."""
+    """A window over -1 to 1 at M points; a periodic one omits the last point."""
     kind = options.pop("dtype", None) or dtypes.get_default_dtype()
     layout = options.pop("layout", None) or strided
     device = devices.check(options.pop("device", None))
@@ -51,14 +51,14 @@ def _window(
 
 
 def _half(M: int, sym: bool) -> float:
-    """How far the ends lie from the middle."""
+    """The distance of the ends from the middle."""
     return max((M - 1 if sym else M) / 2, 0.5)
 
 
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **options: Any
 ) -> Any:
-    """Falling to both sides of the center by a factor of e every `tau`."""
+    """Exponential decay on both sides of the center, by a factor of e every `tau`."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -72,7 +72,7 @@ def exponential(
 
 
 def cosine(M: int, *, sym: bool = True, **options: Any) -> Any:
-    """Half a wave."""
+    """Half a cosine wave."""
     width = M if sym else M + 1
 
     def bell(x: Any) -> Any:
@@ -82,14 +82,14 @@ def cosine(M: int, *, sym: bool = True, **options: Any) -> Any:
 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Any:
-    """The bell of the normal distribution."""
+    """A normal density."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return _window("gaussian", M, lambda x: np.exp(-0.5 * (x / std) ** 2), sym=sym, options=options)
 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Any:
-    """The bell made of the Bessel function I0."""
+    """The Kaiser window, based on the Bessel function I0."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     half = _half(M, sym)
@@ -121,7 +121,7 @@ def _cosines(name: str, M: int, a: Any, *, sym: bool, options: dict[str, Any]) -
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Any:
-    """One wave on a pedestal."""
+    """One cosine wave plus a constant."""
     return _cosines("general_cosine", M, [alpha, 1 - alpha], sym=sym, options=options)
 
 

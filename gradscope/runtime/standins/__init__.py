@@ -1,1 +1,1 @@
-"""Small stand-ins for other people's packages, for scripts on machines that lack them."""
+"""Small stand-ins for third-party packages, for machines without them."""

@@ -1,4 +1,4 @@
-"""`torch.testing.assert_close`: tensors, numbers and containers, compared within tolerances."""
+"""`torch.testing.assert_close`: compares tensors, numbers and containers within tolerances."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOLERANCES = {
 
 @dataclass(frozen=True)
 class _Options:
-    """How close is close, and what must agree besides the values."""
+    """Tolerances, and further properties that must agree."""
 
     rtol: float | None
     atol: float | None
@@ -67,7 +67,7 @@ def assert_close(
 
 
 def _fault(actual: Any, expected: Any, options: _Options, place: str) -> str | None:
-    """What is wrong, or None."""
+    """The difference as text, or None."""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
             return f"The keys of the mappings do not match{place}"

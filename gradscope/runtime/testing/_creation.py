@@ -1,4 +1,4 @@
-"""`torch.testing.make_tensor`: random tensors for tests, the same numbers as PyTorch's."""
+"""`torch.testing.make_tensor`: random tensors for tests, with the same values as PyTorch's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Any:
-    """Numbers drawn evenly from [low, high); without bounds small ones of either sign."""
+    """Uniform values of [low, high); without bounds small ones of either sign."""
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
     exact = not (dtype.is_floating_point or dtype.is_complex)
     if noncontiguous and memory_format is not None:
@@ -53,7 +53,7 @@ def make_tensor(
 def _bounds(
     low: float | None, high: float | None, dtype: Any, *, exact: bool
 ) -> tuple[float, float]:
-    """The bounds as given, or the usual ones, within what the dtype can hold."""
+    """The given bounds, or default ones, within the limits of the dtype."""
     first, beyond, usual = _limits(dtype, exact=exact)
     low, high = usual[0] if low is None else low, usual[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
@@ -76,7 +76,7 @@ def _bounds(
 
 
 def _limits(dtype: Any, *, exact: bool) -> tuple[float, float, tuple[int, int]]:
-    """The lowest number a dtype holds, the first too high for it, and the usual bounds."""
+    """The lowest value of a dtype, the first one too high, and the default bounds."""
     if dtype is dtypes.bool_:
         return 0, 2, (0, 2)
     if exact:

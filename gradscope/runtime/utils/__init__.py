@@ -1,4 +1,4 @@
-"""`torch.utils`: what programs use beside tensors, modules and gradients."""
+"""`torch.utils`: checkpoints, data loading and other helpers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.utils._python_dispatch`: modes that see operations run, below autograd."""
+"""`torch.utils._python_dispatch`: modes that see operations below autograd."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = [
 
 
 class TorchDispatchMode:
-    """Inside `with mode:`, its `__torch_dispatch__` sees each operation that runs, as `aten.…`.
+    """Inside `with mode:`, its `__torch_dispatch__` receives each operation, as `aten.…`.
 
-    It runs below autograd: what it calls is not recorded, what it returns gets its history
-    afterwards. Backwards are seen too. Calls from there go to the mode outside of it.
+    It runs below autograd: operations that it calls are not recorded, and its results get their
+    graph afterwards. Operations of a backward are seen, too. Calls inside the mode go to the next
+    outer mode.
     """
 
     supports_higher_order_operators = False
@@ -80,7 +81,7 @@ def _pop_mode_temporarily(k: Any = None) -> Iterator[Any]:
 
 @contextmanager
 def _disable_current_modes() -> Iterator[list[Any]]:
-    """Inside, there are no modes."""
+    """Switch all modes off inside the block."""
     state = local.state
     before, state.dispatch_modes = state.dispatch_modes, []
     state.refresh()

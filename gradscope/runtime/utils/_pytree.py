@@ -1,4 +1,4 @@
-"""`torch.utils._pytree`: nested containers as flat lists of what they hold, and back."""
+"""`torch.utils._pytree`: flattens nested containers and restores them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TreeSpec:
-    """The shape of a nested container, without what it holds."""
+    """The structure of a nested container, without its leaves."""
 
     type: Any
     context: Any
@@ -46,7 +46,7 @@ class TreeSpec:
 
 
 def LeafSpec() -> TreeSpec:
-    """The shape of what is no container."""
+    """The structure of a leaf."""
     return TreeSpec(None, None)
 
 
@@ -78,12 +78,12 @@ _KNOWN: dict[Any, tuple[Flatten, Unflatten]] = {
 def register_pytree_node(
     cls: Any, flatten_fn: Flatten, unflatten_fn: Unflatten, **options: Any
 ) -> None:
-    """Look into containers of this class, too."""
+    """Register a container class, so that its instances are flattened, too."""
     _KNOWN[cls] = flatten_fn, unflatten_fn
 
 
 def _kind(tree: Any) -> Any:
-    """What this container is looked into as; None for a leaf."""
+    """The registered class that matches this container; None for a leaf."""
     cls = type(tree)
     if cls in _KNOWN:
         return cls
@@ -93,7 +93,7 @@ def _kind(tree: Any) -> Any:
 def tree_flatten(
     tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], TreeSpec]:
-    """All leaves in order, and the shape they came in."""
+    """All leaves in order, and the structure."""
     kind = None if is_leaf is not None and is_leaf(tree) else _kind(tree)
     if kind is None:
         return [tree], LeafSpec()
@@ -104,7 +104,7 @@ def tree_flatten(
 
 
 def tree_unflatten(leaves: Any, treespec: TreeSpec) -> PyTree:
-    """Leaves in this shape."""
+    """The container with this structure and these leaves."""
     given = list(leaves)
     if len(given) != treespec.num_leaves:
         raise ValueError(
@@ -140,7 +140,7 @@ def tree_map(
     *rests: PyTree,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> PyTree:
-    """The same shape, with what a function makes of the leaves, side by side in several trees."""
+    """The same structure with `func` of each leaf, or of the leaves of several trees."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *(tree_leaves(each, is_leaf) for each in rests)]
     return tree_unflatten([func(*row) for row in zip(*columns, strict=True)], spec)
@@ -155,7 +155,7 @@ def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree) -> PyTree:
 def tree_map_only(
     type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: PyTree, is_leaf: Any = None
 ) -> PyTree:
-    """The same shape, with leaves of some types changed."""
+    """The same structure, with `func` applied to leaves of some types only."""
     wanted = type_or_types_or_pred
     if not isinstance(wanted, type | tuple):
         return tree_map(lambda each: func(each) if wanted(each) else each, tree, is_leaf=is_leaf)

@@ -1,4 +1,4 @@
-"""`torch.utils.deterministic`: whether memory nobody has written to is filled."""
+"""`torch.utils.deterministic`: whether uninitialized memory is filled."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gradscope.runtime.core.state import settings
 
 
 class _Deterministic(ModuleType):
-    """The module itself, whose one switch says what a wrong value is."""
+    """The module's type, which checks the value of its one switch."""
 
     @property
     def fill_uninitialized_memory(self) -> bool:
-        """Whether `empty` fills its tensor while deterministic algorithms are asked for."""
+        """Whether `empty` fills its tensor while deterministic algorithms are on."""
         return settings.fills_memory()
 
     @fill_uninitialized_memory.setter

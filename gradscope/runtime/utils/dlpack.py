@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack`: tensors shared with other libraries."""
+"""`torch.utils.dlpack`: share tensors with other libraries."""
 
 from __future__ import annotations
 

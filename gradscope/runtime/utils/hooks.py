@@ -1,4 +1,4 @@
-"""`torch.utils.hooks`: what hooks of tensors and modules have in common."""
+"""`torch.utils.hooks`: common parts of hooks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def unserializable_hook(f: F) -> F:
-    """Say of a hook that it is known not to be saved with its tensor."""
+    """Mark a hook that is not serialized with its tensor, so that no warning is given."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f

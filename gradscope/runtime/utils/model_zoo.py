@@ -1,4 +1,4 @@
-"""`torch.utils.model_zoo`: the older name of what loads weights in `torch.hub`."""
+"""`torch.utils.model_zoo`: the old name of `torch.hub`'s loading of weights."""
 
 from __future__ import annotations
 

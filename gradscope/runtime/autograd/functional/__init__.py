@@ -1,4 +1,4 @@
-"""`torch.autograd.functional`: derivatives of a function at a point, whole or times a vector."""
+"""`torch.autograd.functional`: Jacobians, Hessians and their products with vectors."""
 
 from __future__ import annotations
 

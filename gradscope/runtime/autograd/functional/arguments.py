@@ -1,4 +1,4 @@
-"""What a caller gave and gets back: tuples or single tensors, fresh inputs, a vector that fits."""
+"""Arguments and results of these functions: tuples or single tensors, fresh inputs, vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUTPUTS = "outputs of the user-provided function"
 
 
 def tupled(value: Any, what: str, caller: str) -> tuple[bool, tuple[Any, ...]]:
-    """Whether a tuple was given, and the tuple; anything but tensors is refused."""
+    """Whether a tuple was given, and the tuple. Refuses anything but tensors."""
     is_tuple = isinstance(value, tuple)
     items = value if is_tuple else (value,)
     for index, item in enumerate(items):
@@ -23,22 +23,22 @@ def tupled(value: Any, what: str, caller: str) -> tuple[bool, tuple[Any, ...]]:
 
 
 def as_given(results: Sequence[Any], is_tuple: bool) -> Any:
-    """A tuple for who gave a tuple, else the one tensor there is."""
+    """A tuple if a tuple was given, otherwise the single tensor."""
     return results if is_tuple else results[0]
 
 
 def table_as_given(table: Sequence[Any], rows_are_tuple: bool, columns_are_tuple: bool) -> Any:
-    """The same in two dimensions, for what has a row per output and a column per input."""
+    """The same for a table with a row per output and a column per input."""
     if not columns_are_tuple:
         table = tuple(row[0] for row in table)
     return table if rows_are_tuple else table[0]
 
 
 def fresh(tensors: Sequence[Any], *, create_graph: bool, needs_grad: bool) -> tuple[Any, ...]:
-    """New tensors with the same values, and history where the result is to be differentiated again.
+    """New tensors with the same values, part of the graph if the result is differentiated again.
 
-    New ones always, so that a function which also captured the very tensors it is given is
-    differentiated by its arguments only.
+    Always new ones: a function that also captured its own arguments is then differentiated by its
+    arguments only.
     """
     return tuple(
         tensor.view_as(tensor)
@@ -49,7 +49,7 @@ def fresh(tensors: Sequence[Any], *, create_graph: bool, needs_grad: bool) -> tu
 
 
 def finished(results: Sequence[Any], *, create_graph: bool) -> tuple[Any, ...]:
-    """Results (or rows of them) without history, unless it was asked for."""
+    """Results (or rows of them), detached unless create_graph is set."""
     if create_graph:
         return tuple(results)
     return tuple(
@@ -59,7 +59,7 @@ def finished(results: Sequence[Any], *, create_graph: bool) -> tuple[Any, ...]:
 
 
 def vector(v: Any, like: Sequence[Any], like_is_tuple: bool, caller: str, **how: bool) -> Any:
-    """The vector of a product, which must have the sizes of `like`."""
+    """The vector of a product. It must have the sizes of `like`."""
     _, given = tupled(v, "v", caller)
     made = fresh(given, needs_grad=False, **how)
     if len(made) != len(like):
@@ -84,7 +84,7 @@ def vector_of_inputs(
     caller: str,
     **how: bool,
 ) -> Any:
-    """The vector of a product with a function's inputs; None stands for a single 1."""
+    """The vector of a product with a function's inputs. None means a single 1."""
     if v is not None:
         return vector(v, inputs, is_tuple, caller, **how)
     if len(inputs) != 1 or inputs[0].numel() != 1:
@@ -96,7 +96,7 @@ def vector_of_inputs(
 
 
 def unit_vectors(tensors: Sequence[Any]) -> tuple[Any, ...]:
-    """For each tensor a row per number of any of them, with a 1 where the number is its own."""
+    """The unit vectors: for each tensor, one row per element of any of them."""
     if not tensors:
         raise AssertionError("Expected at least one tensor")
     sizes = [tensor.numel() for tensor in tensors]

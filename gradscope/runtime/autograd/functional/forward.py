@@ -1,4 +1,4 @@
-"""The Jacobian in forward mode: one pass through the function for each number it is given."""
+"""The Jacobian in forward mode: one call of the function for each element of the inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradscope.runtime.core.tensors.making.factories import zeros_like
 def jacobian_forward(
     func: Callable[..., Any], inputs: Any, *, strict: bool, vectorize: bool
 ) -> Any:
-    """What `jacobian` gives, by directional derivatives along each number of the inputs."""
+    """The Jacobian, by directional derivatives along each element of the inputs."""
     if strict:
         raise errors.functional_options(
             RuntimeError,
@@ -53,7 +53,7 @@ def jacobian_forward(
 def derivatives(
     func: Callable[..., Any], inputs: Sequence[Any], directions: Sequence[Any]
 ) -> tuple[bool, tuple[Any, ...], tuple[Any, ...]]:
-    """Whether `func` returns a tuple, its outputs, and how they change along `directions`."""
+    """Whether `func` returns a tuple, its outputs, and their derivatives along `directions`."""
     with forward_ad.dual_level():
         duals = [
             forward_ad.make_dual(one, direction.view_as(one))

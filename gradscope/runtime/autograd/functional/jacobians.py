@@ -1,4 +1,4 @@
-"""The whole Jacobian and the whole Hessian of a function at a point."""
+"""The full Jacobian and Hessian of a function at a point."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivative of each number that `func` returns by each number it is given.
+    """The derivative of each element of the output by each element of the input.
 
-    Of shape output + input; for tuples a row per output with a column per input.
+    Its shape is output + input. For tuples, a row per output with a column per input.
     """
     if strategy not in STRATEGIES:
         raise errors.functional_options(
@@ -85,7 +85,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of the one number that `func` returns: the Jacobian's Jacobian."""
+    """The second derivatives of a function that returns one number."""
     is_tuple, inputs = tupled(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in STRATEGIES:
         raise errors.functional_options(
@@ -130,7 +130,7 @@ def _single_number(output: Any, *, strict: bool) -> Any:
 def _row_by_row(
     outputs: Sequence[Any], inputs: Sequence[Any], *, create_graph: bool, strict: bool
 ) -> tuple[Any, ...]:
-    """One backward for each number of each output."""
+    """One backward for each element of each output."""
     return tuple(
         _rows_of(output, i, inputs, create_graph=create_graph, strict=strict)
         for i, output in enumerate(outputs)
@@ -163,7 +163,7 @@ def _rows_of(
 def _batched(
     outputs: Sequence[Any], inputs: Sequence[Any], *, create_graph: bool
 ) -> tuple[Any, ...]:
-    """All rows asked for at once."""
+    """All rows in one batched backward."""
     sizes = [output.numel() for output in outputs]
     flat = tuple(output.reshape(-1) for output in outputs)
     found = gradients(

@@ -1,4 +1,4 @@
-"""The Jacobian or the Hessian of a function at a point, times a vector from the left or right."""
+"""Products of the Jacobian or the Hessian with a vector."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, and `v` times the Jacobian of `func` there."""
+    """`func(*inputs)`, and the product of `v` with the Jacobian."""
     with enable_grad():
         is_tuple, inputs = tupled(inputs, "inputs", "vjp")
         inputs = fresh(inputs, create_graph=create_graph, needs_grad=True)
@@ -67,10 +67,10 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, and the Jacobian of `func` there times `v`.
+    """`func(*inputs)`, and the product of the Jacobian with `v`.
 
-    The product with any vector from the left is linear in that vector, with the transposed Jacobian
-    as its derivative: so two backwards give what one forward-mode pass would.
+    It takes two backwards: the product of a vector with the Jacobian is linear in that vector, and
+    its derivative is the transposed Jacobian.
     """
     with enable_grad():
         is_tuple, inputs = tupled(inputs, "inputs", "jvp")
@@ -93,7 +93,7 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, a single number, and `v` times its Hessian there."""
+    """`func(*inputs)`, a single number, and the product of `v` with the Hessian."""
     with enable_grad():
         at = _jacobian_at(func, inputs, v, "vhp", create_graph=create_graph, strict=strict)
     how = {"strict": strict, "create_graph": create_graph}
@@ -110,9 +110,9 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, a single number, and its Hessian there times `v`.
+    """`func(*inputs)`, a single number, and the product of the Hessian with `v`.
 
-    Slower than `vhp` by the extra backward that `jvp` needs too.
+    Slower than `vhp`, by the extra backward that `jvp` needs, too.
     """
     with enable_grad():
         at = _jacobian_at(func, inputs, v, "hvp", create_graph=create_graph, strict=strict)
@@ -133,14 +133,14 @@ def _product(
     strict: bool,
     create_graph: bool,
 ) -> tuple[Any, ...]:
-    """`v` times the gradients of outputs by inputs; `words` are those of an error, if strict."""
+    """The product of `v` with the gradients of outputs by inputs. `words` are texts of errors."""
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = gradients(outputs, inputs, v, create_graph=create_graph)
         return filled(found, like, *words, strict=strict, create_graph=create_graph)
 
 
 class _Jacobian(NamedTuple):
-    """The Jacobian of a function that returns one number, with a graph behind it."""
+    """The Jacobian of a function that returns one number, with its graph."""
 
     is_tuple: bool
     inputs: tuple[Any, ...]
@@ -178,7 +178,7 @@ def _pair(
     *,
     create_graph: bool,
 ) -> tuple[Any, Any]:
-    """The value and the product, as the caller expects them."""
+    """The value and the product, in the structure that the caller expects."""
     return (
         as_given(finished(outputs, create_graph=create_graph), outputs_are_tuple),
         as_given(finished(found, create_graph=create_graph), found_is_tuple),

@@ -1,4 +1,4 @@
-"""What depends on what: gradients where there may be none, zeros for those, or an error."""
+"""Independent inputs and outputs: zeros for missing gradients, or an error in strict mode."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CONSTANT = (
 
 
 def require_grads(tensors: Sequence[Any], text: str, *, strict: bool) -> None:
-    """In strict mode each of these must have a history; `text` says what it means if not."""
+    """In strict mode, check that each tensor requires grad. `text` is the error."""
     for i, tensor in enumerate(tensors if strict else ()):
         if tensor is None:
             raise errors.not_dependent(INDEPENDENT.format(i=i))
@@ -59,7 +59,7 @@ def require_grads(tensors: Sequence[Any], text: str, *, strict: bool) -> None:
 def gradients(
     outputs: Sequence[Any], inputs: Sequence[Any], vectors: Sequence[Any] | None, **how: Any
 ) -> Sequence[Any]:
-    """The gradients of those outputs that have a history; all None if none has."""
+    """The gradients of the outputs that require grad; all None if none does."""
     given = (None,) * len(outputs) if vectors is None else vectors
     pairs = [
         (output, v)
@@ -87,7 +87,7 @@ def filled(
     strict: bool,
     create_graph: bool,
 ) -> tuple[Any, ...]:
-    """Zeros for gradients that never came; an error for each of them in strict mode."""
+    """Replace missing gradients by zeros; in strict mode, raise an error."""
     for i, gradient in enumerate(grads if strict else ()):
         if gradient is None:
             raise errors.not_dependent(missing.format(i=i))

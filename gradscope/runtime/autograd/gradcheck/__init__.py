@@ -1,4 +1,4 @@
-"""`torch.autograd.gradcheck`: whether derivatives are what small differences say they should be."""
+"""`torch.autograd.gradcheck`: compares derivatives with finite differences."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` are its slopes there; if not, an error says why.
+    """Check the gradients of `func` at `inputs` against finite differences; raise if they differ.
 
-    The numbers must be double precision and away from kinks.
+    Inputs must be double precision and not at points where `func` has kinks.
     """
     forward, backward = (
         ("check_forward_ad", check_forward_ad),
@@ -100,7 +100,7 @@ def _need_one(*switches: tuple[str, bool]) -> None:
 
 
 def _need(switch: tuple[str, bool], **asked: bool) -> None:
-    """What is asked for needs a switch to be on."""
+    """Refuse options that need another option."""
     needed, on = switch
     for name, wanted in asked.items():
         if wanted and not on:
@@ -147,7 +147,7 @@ def _check_gradients(
     *,
     batched: bool,
 ) -> None:
-    """What else must hold of a backward."""
+    """Check further properties of a backward."""
     for nr, output in enumerate(outputs if batched else ()):
         properties.batched_gradients(inputs, output, nr)
     properties.zeros_give_zeros(outputs, inputs, masked=options.masked)
@@ -174,7 +174,7 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """The same of second derivatives: `gradcheck` of a function that returns gradients."""
+    """Check second derivatives: `gradcheck` of a function that returns gradients."""
     again = ("check_rev_over_rev", check_rev_over_rev)
     _need_one(("check_fwd_over_rev", check_fwd_over_rev), again)
     _need(again, check_undefined_grad=check_undefined_grad)
@@ -203,7 +203,7 @@ def gradgradcheck(
 
 
 def _random_seeds(returned: Any, *, noncontiguous: bool) -> tuple[Any, ...]:
-    """A random gradient for each output that has one."""
+    """A random gradient for each differentiable output."""
     return tuple(
         make_tensor(
             output.shape,
@@ -221,12 +221,12 @@ def _random_seeds(returned: Any, *, noncontiguous: bool) -> tuple[Any, ...]:
 def _gradients_of(
     func: Callable[..., Any], inputs: tuple[Any, ...], seeds: tuple[Any, ...]
 ) -> Callable[..., tuple[Any, ...]]:
-    """The gradients of `func` as a function of its inputs and of what its backward starts from."""
+    """The gradients of `func` as a function of its inputs and of the gradients of its outputs."""
     wanted = {i for i, _ in positions(inputs)}
     wanted_seeds = {i for i, _ in positions(seeds)}
 
     def gradients(*args: Any) -> tuple[Any, ...]:
-        # Forward mode gives detached inputs, which are to require gradients as those given did.
+        # Forward mode passes detached inputs, which must require grad as the given ones do.
         count = len(args) - len(seeds)
         given = [x.requires_grad_() if i in wanted else x for i, x in enumerate(args[:count])]
         outputs = differentiable_outputs(func(*given))
@@ -252,7 +252,7 @@ def get_numerical_jacobian(
     eps: float = 1e-3,
     grad_out: float = 1.0,
 ) -> tuple[Any, ...]:
-    """Deprecated: the slopes of a function that takes its inputs as one tuple."""
+    """Deprecated: numerical derivatives of a function that takes its inputs as one tuple."""
     _deprecated("get_numerical_jacobian", grad_out)
     found = numerical.jacobian(lambda *given: fn(given), inputs, None, target, eps)
     return tuple(of_input[0] for of_input in found)
@@ -261,9 +261,9 @@ def get_numerical_jacobian(
 def get_analytical_jacobian(
     inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[Any, bool, bool, bool]:
-    """Deprecated: the gradients of an output number by number.
+    """Deprecated: the gradients of an output, element by element.
 
-    And whether they came the same again, had the inputs' sizes, and had their dtypes.
+    Also returns whether they were reproducible, had the inputs' sizes, and had their dtypes.
     """
     _deprecated("get_analytical_jacobian", grad_out)
     if output.is_complex():

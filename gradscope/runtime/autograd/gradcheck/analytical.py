@@ -1,4 +1,4 @@
-"""Derivatives as autograd gives them, backward and forward, whole or along a direction."""
+"""Analytical derivatives by autograd: backward and forward, full or along a direction."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gradscope.runtime.autograd.gradcheck.words import NOT_REENTRANT
 from gradscope.runtime.core.autograd.engine.backward import grad
 
 Gradients = list[list[Any]]
-"""Gradients (or None), a list for each input."""
+"""Gradients (or None), one list per input."""
 
 
 def backward_twice(
     case: Case, output: Any, options: Options, vector: Any = None
 ) -> tuple[Any, ...]:
-    """For each input a matrix with a column per number of the output, or one for `vector`.
+    """For each input a matrix with a column per element of the output, or a vector for `vector`.
 
-    Everything is computed twice: a backward that does not give the same again is refused.
+    Everything is computed twice: a backward that is not reproducible is refused.
     """
     found, types_fit, sizes_fit = stacked(case.wanted, gradients(case.wanted, output, vector))
     again, _, _ = stacked(case.wanted, gradients(case.wanted, output, vector))
@@ -41,7 +41,7 @@ def backward_twice(
 
 
 def gradients(wanted: Sequence[Any], output: Any, vector: Any) -> Gradients:
-    """The gradients of the inputs for each number of the output, or for `vector`."""
+    """The gradients of the inputs for each element of the output, or for `vector`."""
 
     def vjp(given: Any) -> list[Any]:
         found = grad(output, wanted, given, retain_graph=True, allow_unused=True)
@@ -83,7 +83,7 @@ def stacked(wanted: Sequence[Any], found: Gradients) -> tuple[tuple[Any, ...], b
 
 
 def equal(found: Sequence[Any], again: Sequence[Any], tolerance: float) -> bool:
-    """Whether all numbers of two lists of matrices are within a tolerance."""
+    """Whether all values of two lists of matrices are within a tolerance."""
     return not any(
         one.numel() and (one - other).abs().max() > tolerance
         for one, other in zip(found, again, strict=True)
@@ -93,7 +93,7 @@ def equal(found: Sequence[Any], again: Sequence[Any], tolerance: float) -> bool:
 def forward(
     case: Case, options: Options, directions: Sequence[Any] | None = None
 ) -> list[tuple[Any, ...]]:
-    """For each input a matrix per output with a row per number; for directions one vector each."""
+    """For each input a matrix per output, a row per element; for directions one vector each."""
     if any(one.is_complex() for one in case.wanted):
         raise ValueError(
             "Expected inputs to be non-complex for _get_analytical_jacobian_forward_ad."
@@ -114,7 +114,7 @@ def forward(
 
 
 def _duals(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The inputs with tangents of zeros, and these very tangents, to be written to."""
+    """The inputs with zero tangents, and these tangents, which are overwritten."""
     duals = [
         forward_ad.make_dual(one.detach(), one.new_zeros(one.shape)) if wants_grad(one) else one
         for one in inputs
@@ -137,7 +137,7 @@ def _all_rows(
 
 
 def _pushed(func: Callable[..., Any], duals: Sequence[Any], options: Options) -> Iterator[Any]:
-    """The tangents of the outputs as vectors, zeros where there is none."""
+    """The tangents of the outputs as vectors, zeros for missing ones."""
     for output in filter(is_inexact, as_tuple(func(*duals))):
         primal, tangent = forward_ad.unpack_dual(output)
         if tangent is None:

@@ -1,4 +1,4 @@
-"""What is checked, how closely, and what went wrong: the nouns of gradcheck."""
+"""Data types of gradcheck: what is compared, the options, and the error."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class GradcheckError(RuntimeError):
-    """What `gradcheck` and `gradgradcheck` raise: a derivative is not what it should be."""
+    """Raised by `gradcheck` and `gradgradcheck` when a derivative is wrong."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How far inputs are moved, how close derivatives must be, what else is looked at."""
+    """Step size, tolerances, and further checks."""
 
     eps: float
     atol: float
@@ -28,7 +28,7 @@ class Options:
 
 
 class Compared(NamedTuple):
-    """An output, its place among all, and its number among those that are no integers."""
+    """An output, its position, and its position among those that are not integers."""
 
     place: int
     nr: int
@@ -37,10 +37,10 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """One function of real numbers, where it is looked at, and what it returned there.
+    """One real function, the inputs where it is checked, and its outputs there.
 
-    A function of complex numbers makes two cases: of its real and of its imaginary halves, whose
-    positions among the outputs (in forward mode: the inputs) are `complex_indices`.
+    A complex function becomes two cases, of its real and its imaginary parts. `complex_indices` are
+    their positions among the outputs, in forward mode among the inputs.
     """
 
     func: Callable[..., Any]
@@ -52,19 +52,19 @@ class Case:
 
     @property
     def outputs(self) -> tuple[Any, ...]:
-        """The outputs that have a gradient."""
+        """The outputs that require grad."""
         return tuple(output for output in self.returned if output.requires_grad)
 
     @property
     def compared(self) -> list[Compared]:
-        """The outputs whose derivatives are compared; forward mode needs no graph behind them."""
+        """The outputs whose derivatives are compared. In forward mode they need no graph."""
         inexact = [(place, o) for place, o in enumerate(self.returned) if is_inexact(o)]
         numbered = [Compared(place, nr, o) for nr, (place, o) in enumerate(inexact)]
         return [c for c in numbered if self.forward or c.output.requires_grad]
 
     @property
     def wanted(self) -> tuple[Any, ...]:
-        """The inputs that want a gradient."""
+        """The inputs that require grad."""
         return tuple(one for one in self.inputs if wants_grad(one))
 
 
@@ -77,12 +77,12 @@ def wants_grad(value: Any) -> bool:
 
 
 def positions(inputs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """Place and tensor of each input that wants a gradient."""
+    """Position and tensor of each input that requires grad."""
     return ((i, one) for i, one in enumerate(inputs) if wants_grad(one))
 
 
 def is_inexact(value: Any) -> bool:
-    """Whether this is a tensor of real or complex numbers, not of integers or truth values."""
+    """Whether this is a tensor of floating point or complex numbers."""
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 

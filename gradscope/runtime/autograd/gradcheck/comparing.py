@@ -1,4 +1,4 @@
-"""Numerical against analytical: number by number, or, faster, weighted sums of them."""
+"""Compares numerical and analytical derivatives: element by element, or weighted sums (fast)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.core.state.generator import Generator
 
 
 def slow(case: Case, options: Options) -> None:
-    """Compare whole Jacobians."""
+    """Compare full Jacobians."""
     by_input = numerical.jacobian(
         case.func, case.inputs, case.returned, eps=options.eps, forward=case.forward
     )
@@ -42,9 +42,9 @@ def slow(case: Case, options: Options) -> None:
 
 
 def fast(case: Case, options: Options) -> None:
-    """Compare a weighted sum of each Jacobian: two calls and a backward instead of hundreds.
+    """Compare a weighted sum of each Jacobian, with two calls and one backward.
 
-    Inputs move along random directions; backward starts from a random vector per output.
+    Inputs change along random directions. Backward starts from a random vector per output.
     """
     directions, vectors = random_vectors(case)
     slopes = [
@@ -78,7 +78,7 @@ def _check_constant(slopes: Sequence[Sequence[Any]], options: Options) -> None:
 def _weighted_backward(
     case: Case, options: Options, directions: Sequence[Any], vectors: Sequence[Any]
 ) -> list[tuple[Any, ...]]:
-    """For each input a number per output: the Jacobian between a vector and a direction."""
+    """For each input one number per output: the Jacobian between a vector and a direction."""
     rows = [
         analytical.backward_twice(case, output, options, v)
         for output, v in zip(case.outputs, vectors, strict=True)
@@ -95,7 +95,7 @@ def _dot(gradient: Any, direction: Any) -> Any:
 def random_vectors(case: Case) -> tuple[list[Any], list[Any]]:
     """A direction for each input (two for a complex one) and a vector for each output.
 
-    From a generator of their own, always the same: the user's random numbers go on as they were.
+    They come from a separate generator with a fixed seed, so the user's random state is unchanged.
     """
     generator = Generator()
     directions = []
@@ -129,7 +129,7 @@ def _close(found: Any, known: Any, rtol: float, atol: float) -> bool:
 
 
 def _slow_words(case: Case, options: Options, i: int, compared: Compared) -> str:
-    """The matrices of one input and output, for an error that shows more than two numbers."""
+    """The full matrices of one input and output, for the error message."""
     known = numerical.jacobian(
         case.func, case.inputs, case.returned, eps=options.eps, forward=case.forward
     )[i][compared.nr]

@@ -1,4 +1,4 @@
-"""A function of complex numbers as functions of real ones: its real and its imaginary half."""
+"""A complex function as real functions: its real and its imaginary part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 def backward_cases(
     func: Callable[..., Any], inputs: tuple[Any, ...], returned: tuple[Any, ...]
 ) -> Iterator[Case]:
-    """The function itself if all it returns is real, else the two halves of what it returns."""
+    """The function itself if all outputs are real, otherwise its real and imaginary parts."""
     if not any(output.is_complex() for output in returned):
         yield Case(func, inputs, returned)
         return
@@ -42,9 +42,9 @@ def _half_of_outputs(func: Callable[..., Any], half: str) -> Callable[..., tuple
 def forward_cases(
     func: Callable[..., Any], inputs: tuple[Any, ...], returned: tuple[Any, ...]
 ) -> Iterator[Case]:
-    """The function itself if all inputs are real, else it as a function of either half of them.
+    """The function itself if all inputs are real, otherwise of their real or imaginary parts.
 
-    The other half stays as it was given, so that the function is only asked about what it knows.
+    The other part keeps its given value.
     """
     indices = [i for i, one in enumerate(inputs) if isinstance(one, Tensor) and one.is_complex()]
     if not indices:

@@ -1,4 +1,4 @@
-"""Derivatives by central differences: the function is called a little before and a little after."""
+"""Numerical derivatives by central differences."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def jacobian(
     *,
     forward: bool = False,
 ) -> list[tuple[Any, ...]]:
-    """For each of `target` that wants a gradient, a matrix per output: a row per moved number.
+    """For each of `target` that requires grad, a matrix per output with a row per element.
 
-    `target` need not be among the inputs: what is moved is the very memory of the tensors.
+    `target` need not be among the inputs: the memory of the tensors is changed in place.
     """
     outputs = as_tuple(func(*as_tuple(inputs))) if outputs is None else outputs
     if not forward and any(output.is_complex() for output in outputs):
@@ -45,7 +45,7 @@ def jacobian_of_one(
     input: Any = None,
     is_forward_ad: bool = False,
 ) -> tuple[Any, ...]:
-    """The derivatives of all outputs by one input, number by number."""
+    """The derivatives of all outputs by one input, element by element."""
     moved = inputs[input_idx] if input is None else input
     if not moved.requires_grad:
         raise AssertionError("Expected input to have requires_grad=True")
@@ -68,9 +68,9 @@ def jacobian_of_one(
 def along(
     func: Callable[..., Any], inputs: Any, moved: Any, direction: Any, eps: float, *, forward: bool
 ) -> list[Any]:
-    """The derivatives of all outputs when one input moves in a direction.
+    """The derivatives of all outputs by one input along a direction.
 
-    A complex input has two directions, of its real and of its imaginary part.
+    A complex input has two directions, one of the real and one of the imaginary part.
     """
     moves = Moves(func, inputs, moved.data, eps, "")
     both = direction if isinstance(direction, tuple) else (direction, direction)
@@ -79,7 +79,7 @@ def along(
 
 
 class Moves:
-    """Numbers in memory that are moved to see how a function follows."""
+    """Elements in memory that are changed to measure how a function reacts."""
 
     def __init__(
         self, func: Callable[..., Any], inputs: Any, numbers: Any, eps: float, place: str
@@ -88,7 +88,7 @@ class Moves:
         self.eps, self.place = eps, place
 
     def derivatives(self, real: Any, imaginary: Any, *, may_be_complex: bool) -> list[Any]:
-        """How each output changes per unit; for complex numbers the conjugate Wirtinger kind."""
+        """The change of each output per unit; for complex inputs the conjugate Wirtinger kind."""
         if not self.numbers.is_complex():
             found = self.slopes(real)
             if not may_be_complex:
@@ -100,7 +100,7 @@ class Moves:
         return [a + b * 1j for a, b in zip(by_real, by_imaginary, strict=True)]
 
     def slopes(self, step: Any) -> tuple[Any, ...]:
-        """Half the difference between what the function gives one step after and one before."""
+        """Half the difference between the outputs one step after and one step before."""
         numbers = self.numbers
         here = numbers.clone()
         try:

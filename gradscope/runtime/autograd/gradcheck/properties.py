@@ -1,4 +1,4 @@
-"""What else must hold of derivatives: zeros for zeros, undefined gradients, batches of them."""
+"""Further properties of derivatives: zeros, undefined gradients, batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class UndefinedGrad(Function):
-    """Hands its input on, and loses the gradient on the way back."""
+    """Identity whose backward returns an undefined gradient."""
 
     @staticmethod
     def forward(_ctx: Any, value: Any) -> Any:
@@ -45,7 +45,7 @@ class UndefinedGrad(Function):
 
 
 def zeros_give_zeros(outputs: Sequence[Any], inputs: Sequence[Any], *, masked: bool | None) -> None:
-    """A backward is linear in what it is given: from zeros it makes zeros."""
+    """Check that a backward returns zeros for zeros."""
     wanted = [one for one in inputs if wants_grad(one)]
     found = grad(outputs, wanted, [o.new_zeros(o.shape) for o in outputs], allow_unused=True)
     for gradient, one in zip(found, wanted, strict=True):
@@ -64,7 +64,7 @@ def zeros_give_zeros(outputs: Sequence[Any], inputs: Sequence[Any], *, masked: b
 
 
 def undefined_gradients(func: Callable[..., Any], count: int, inputs: Sequence[Any]) -> None:
-    """Gradients that never come count as zeros: all of them, then each of several alone."""
+    """Check that undefined gradients count as zeros: all of them, then each separately."""
     wanted = [one for one in inputs if wants_grad(one)]
     first = differentiable_outputs(func(*inputs))
     tries = [[UndefinedGrad.apply(output) for output in first]]
@@ -96,7 +96,7 @@ def _warn_about_undefined() -> None:
 
 
 def undefined_tangents(case: Case) -> None:
-    """An input without a tangent is one with a tangent of zeros."""
+    """Check that an input without a tangent is treated like one with a zero tangent."""
     directions, _ = random_vectors(case)
     with forward_ad.dual_level():
         duals = list(case.inputs)
@@ -132,7 +132,7 @@ def _check_tangents(nr: int, one: Any, expected: Any, found: Any) -> None:
 
 
 def batched_gradients(inputs: Sequence[Any], output: Any, nr: int) -> None:
-    """A batch of gradients gives what each gives by itself."""
+    """Check that a batch of gradients returns the same as each separately."""
     wanted = [one for one in inputs if wants_grad(one)]
 
     def vjp(given: Any) -> list[Any]:
@@ -146,7 +146,7 @@ def batched_gradients(inputs: Sequence[Any], output: Any, nr: int) -> None:
 
 
 def batched_tangents(func: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """A batch of tangents gives what each gives by itself."""
+    """Check that a batch of tangents returns the same as each separately."""
     plain = [one.detach() if isinstance(one, Tensor) else one for one in inputs]
     for i, one in positions(inputs):
         if not is_inexact(one):
@@ -169,7 +169,7 @@ def _compare_batch(
     text: str,
     places: Callable[[int], tuple[int, int]],
 ) -> None:
-    """What a function gives for two random tensors, at once and one after the other."""
+    """Compare a function's results for two random tensors, batched and one after another."""
     stack = FUNCTIONS["stack"]
     given = [FUNCTIONS["randn_like"](like) for _ in range(2)]
     expected = [stack(pair) for pair in zip(*map(function, given), strict=True)]

@@ -1,4 +1,4 @@
-"""What gradcheck says when something is wrong."""
+"""Messages of gradcheck."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CLOSE_NUMBER_BY_NUMBER = (
 
 
 def not_close(analytical: Any, numerical: Any, output: int, at: int, case: Any) -> str:
-    """Two derivatives of an output by an input that should be the same."""
+    """Message: two derivatives of an output by an input differ."""
     of_complex = (at if case.forward else output) in case.complex_indices
     part = "imaginary" if case.imaginary else "real"
     elements = "inputs" if case.forward else "outputs"
@@ -69,7 +69,7 @@ def not_close(analytical: Any, numerical: Any, output: int, at: int, case: Any) 
 
 
 def in_slow_mode(analytical: Any, numerical: Any, *, close: bool) -> str:
-    """What fast mode adds: the whole matrices behind two numbers that differ."""
+    """Addition to a message of fast mode: the full matrices."""
     difference = (numerical - analytical).abs().max()
     text = (
         "\nThe above quantities relating the numerical and analytical jacobians are computed \n"

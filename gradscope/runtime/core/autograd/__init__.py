@@ -1,1 +1,1 @@
-"""Derivatives: the engine that runs graphs, hooks, custom functions, tangents, modes."""
+"""Autograd: the engine, hooks, custom functions, forward mode and modes."""

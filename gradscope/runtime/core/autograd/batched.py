@@ -1,4 +1,4 @@
-"""A function for each row of some tensors, its results stacked: what vmap gives, by a loop."""
+"""Maps a function over rows of tensors and stacks the results, as vmap does, by a loop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 def one_by_one(
     function: Callable[..., Sequence[Any]], given: Sequence[Any], name: str
 ) -> tuple[Any, ...]:
-    """`function(*rows)` for the first, second … row of all of `given`, result by result.
+    """Call `function` with the first, second … row of all `given`, and stack each result.
 
-    A result that is None for every row stays None. Without any row the function is asked once,
-    about zeros, what its results look like. `name` is what errors call the function.
+    A result that is None for every row stays None. Without rows, the function is called once with
+    zeros to find the shapes of its results. `name` is the function's name in errors.
     """
     count = _count(given, name)
     if count == 0:
@@ -27,7 +27,7 @@ def one_by_one(
 
 
 def _count(given: Sequence[Any], name: str) -> int:
-    """How many rows there are."""
+    """The number of rows."""
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise ValueError(
@@ -51,7 +51,7 @@ def _count(given: Sequence[Any], name: str) -> int:
 
 
 def _column(results: Sequence[Any]) -> Any:
-    """The results of all rows in one tensor; where only some are None, they count as zeros."""
+    """The results of all rows in one tensor. If only some are None, they count as zeros."""
     known = next((result for result in results if result is not None), None)
     if known is None:
         return None

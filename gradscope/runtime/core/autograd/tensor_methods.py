@@ -1,4 +1,4 @@
-"""What autograd adds to tensors: backward, hooks, and a look at the history when they print."""
+"""Tensor methods of autograd: backward, hooks, and the graph in its repr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of this tensor to the `.grad` of the leaves it came from."""
+    """Accumulate the gradients of this tensor into the `.grad` of leaves."""
     run_backward(self, gradient, retain_graph, create_graph, inputs)
 
 

@@ -1,1 +1,1 @@
-"""How a call of an operation runs, from the row that declares it to the tensor it returns."""
+"""Calls of operations: from the row that declares it to the returned tensor."""

@@ -1,4 +1,4 @@
-"""How an operation is declared: one row that says everything the rest of the runtime needs.
+"""Declaration of operations: one row contains everything that the rest of the runtime needs.
 
     mul = op(
         "MulBackward0",
@@ -11,8 +11,8 @@
 
 A derivative's parameter names are its save list: an input, `result` (or an output's name),
 `<input>_shape`, `<input>_numel`, `<input>_strides`, `<input>_dtype`, `<input>_sym_argsize_<dim>`
-(one size), an option, or `needs`. What a gradient that nobody wants would need is not kept.
-ELEMENTWISE is how the tangent is made, see rows/traits.py.
+(one size), an option, or `needs`. Values that only an unwanted gradient
+needs are not saved. ELEMENTWISE is the rule of the tangent, see rows/traits.py.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ __all__ = [
 def op(
     node_name: str | None, forward: Callable[..., Any], *traits: Trait, **derivatives: Any
 ) -> Any:
-    """Declare an operation. Returns the function users call."""
+    """Declare an operation. Returns the public function."""
     return _declare(node_name, forward, traits, derivatives, "plain")
 
 
@@ -131,7 +131,10 @@ def view(node_name: str, forward: Callable[..., Any], *traits: Trait, **derivati
 def inplace(
     function: Any, forward: Callable[..., Any] | None = None, memory: Memory | None = None
 ) -> Any:
-    """The in-place twin: same node, same derivative; clones `self` first if a gradient needs it."""
+    """Declare the in-place twin, with the same node and derivative.
+
+    It clones `self` first if a gradient needs it.
+    """
     source: Operation = function.op
     plan = source.plan
     needs_self = any(slot.kind == "input" and slot.source == "self" for slot in plan.slots)
@@ -208,7 +211,7 @@ def _declare(
 def _parameters(
     forward: Callable[..., Any], traits: Sequence[Trait], differentiable: Sequence[str]
 ) -> tuple[Parameter, ...]:
-    """The forward's parameters; a NumPy function's are called self and other."""
+    """The forward's parameters; those of a NumPy function are named self and other."""
     extra = {n for t in traits if isinstance(t, Tensors) for n in t.names}
     many = {n for t in traits if isinstance(t, Sequences) for n in t.names}
     plain = {n for t in traits if isinstance(t, NumberInputs) for n in t.names}
@@ -251,7 +254,7 @@ def _slots(
     results: Sequence[str],
     traits: Sequence[Trait],
 ) -> tuple[Slot, ...]:
-    """What the formulas' words ask to keep, in PyTorch's order: by name, outputs last."""
+    """The slots for the formulas' words, in PyTorch's order: by name, outputs last."""
     held = {n for t in traits if isinstance(t, HoldsTensors) for n in t.names}
     is_joint = any(isinstance(t, Joint) for t in traits)
     wanted: dict[str, list[int]] = {}
@@ -279,7 +282,7 @@ def _slots(
 
 
 def _fact_of_an_input(word: str) -> tuple[str, str, int] | None:
-    """What `self_shape`, or `batch1_sym_argsize_0`, asks for: the kind, the input, and a dim."""
+    """The kind, input and dim of a word such as `self_shape` or `batch1_sym_argsize_0`."""
     source, _, kind = word.rpartition("_")
     if kind in ("shape", "dtype", "numel", "strides"):
         return kind, source, 0
@@ -293,7 +296,7 @@ def _constant(traits: Sequence[Trait]) -> tuple[Slot, ...]:
 
 
 def _finish(made: Operation) -> Any:
-    """Give the operation the function users call; its code is written at the first call."""
+    """Create the public function of an operation; its code is written at the first call."""
     made.replayed = REPLAYED in made.traits
     text = partial(call_text.short, made.plan)
     unbuilt = road_of("short", text, made, partial(add_names, made), made.plan.arguments)
@@ -303,7 +306,7 @@ def _finish(made: Operation) -> Any:
 
 
 def like(row: Any, name: str = "", **names: Any) -> Any:
-    """A function with the code of another, in which some names mean something else."""
+    """A copy of a function in which some global names have other values."""
     scope = {**row.__globals__, **names}
     if "call" in names and "by_number" not in names:
         scope.pop("by_number", None)  # it has to call the same
@@ -317,10 +320,10 @@ def like(row: Any, name: str = "", **names: Any) -> Any:
 
 
 def family(namespace: dict[str, Any]) -> None:
-    """Name the operations a module declares after the names it gives them, and register them.
+    """Name and register the operations of a module, after its variable names.
 
-    `sum__dim` is the overload `sum.dim`; `sum__default` is plain `sum`, for a module in which
-    `sum` itself is the function users call.
+    `sum__dim` is the overload `sum.dim`; `sum__default` is plain `sum`, for a module in which `sum`
+    itself is the public function.
     """
     for name, value in list(namespace.items()):
         made = getattr(value, "op", None)

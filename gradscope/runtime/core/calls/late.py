@@ -1,4 +1,4 @@
-"""What an operation needs from its first call on: the class of its nodes, and its longer roads."""
+"""Parts of an operation that are created at its first call: node class and further paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.core.state import upward
 
 
 def add_names(made: Operation, scope: dict[str, Any]) -> None:
-    """Put what the text of a short road needs besides into its globals, as late as its code."""
+    """Add the remaining globals of a fast path, together with its code."""
     scope["Node"] = node_class(made)
     if call_text.takes_number(made.plan) and "by_number" not in scope:
         scope["by_number"] = number_road(made).function(scope)
@@ -25,7 +25,7 @@ def add_names(made: Operation, scope: dict[str, Any]) -> None:
 
 @cache
 def number_road(made: Operation) -> LazyFunction:
-    """The short road of an operation whose second input is a Python number."""
+    """The fast path of an operation whose second input is a Python number."""
     text = partial(call_text.short, made.plan, number=True)
     return road_of("number", text, made, partial(_add_node, made), made.plan.arguments)
 
@@ -44,7 +44,7 @@ upward.full_road = _full_road
 
 
 def node_class(made: Operation) -> type[OpNode] | None:
-    """The class of the operation's nodes, made when first needed; a twin in place has the same."""
+    """The class of the operation's nodes, created on first use; shared with the in-place twin."""
     if made.node_class is None and made.node_name:
         source = made.inplace_of
         with own_work(f"writes {made.node_name}"):
@@ -79,7 +79,7 @@ def _node_class(made: Operation) -> type[OpNode]:
 
 
 def _shown(made: Operation) -> tuple[str, ...]:
-    """What users see the slots called; nothing for those that are hidden."""
+    """The names of slots for users; empty for hidden ones."""
     concealed = {n for t in made.traits if isinstance(t, Hidden) for n in t.names}
     endings = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_numel"}
     concealed |= {s.name for s in made.plan.slots if s.kind == "dtype"}

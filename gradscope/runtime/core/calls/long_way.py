@@ -1,7 +1,7 @@
-"""The long way round: promotion, numbers, modes.
+"""The general path: promotion, numbers, modes.
 
-A road that meets something it was not written for (a Python number, mixed dtypes, a subclass, an
-active mode) calls `call`, which makes the arguments ordinary and takes the full road.
+A fast path that meets something unsupported (a Python number, mixed dtypes, a subclass, an active
+mode) calls `call`, which converts the arguments and takes the full path.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 
 def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
-    """The long way round: whatever the short road would not take."""
+    """Run the general path, for calls that the fast path does not support."""
     if arguments and _bare(arguments):
         return _on_bare(op, arguments)
     try:
@@ -50,16 +50,16 @@ def call(op: Operation, arguments: tuple[Any, ...]) -> Any:
 
 
 class NoOverload(Exception):  # noqa: N818
-    """The first argument fits no overload; who knows all arguments says so."""
+    """The first argument fits no overload. The caller knows all arguments and raises the error."""
 
 
 class Stranger(Exception):  # noqa: N818  (it is caught above, and never seen)
-    """An argument is no tensor, but of a class that handles functions itself."""
+    """An argument is not a tensor, but of a class that overrides functions."""
 
 
 @layout_only
 def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any:
-    """Promote, wrap and run; `above`: whatever users have registered above autograd."""
+    """Promote, wrap and run; `above`: with users' kernels above autograd."""
     if local.state.autocast is not None and not local.state.formula:
         arguments = local.state.autocast.arguments(op, arguments)
     here = probe.here
@@ -90,7 +90,7 @@ def take_road(op: Any, arguments: tuple[Any, ...], *, above: bool = True) -> Any
 
 @layout_only
 def down(op: Any, values: list[Any], arrays: list[Any], begin: int, where: Any) -> Any:
-    """Run the full road of an operation, on whatever device, with tangents if there are any."""
+    """Run the full path of an operation, on any device, with tangents if there are any."""
     if ThreadState.with_tangents is not None:
         made = ThreadState.with_tangents(op, values, arrays, begin, where)
     elif where is not None:
@@ -103,7 +103,7 @@ def down(op: Any, values: list[Any], arrays: list[Any], begin: int, where: Any) 
 
 
 def tensors_of(op: Operation, arguments: Sequence[Any]) -> list[Any]:
-    """The arguments, with a tensor for each number that stands where a tensor may."""
+    """The arguments, with a tensor for each number where a tensor is allowed."""
     values = list(arguments)
     for i, p in enumerate(op.plan.parameters):
         if p.tensor:
@@ -144,7 +144,7 @@ def _as_tensor(op: Operation, p: Any, value: Any) -> Any:
 
 
 TAKE_NUMBERS = frozenset({"add", "sub", "mul", "div", "floor_divide"})
-"""Functions that take a number as their first operand, too."""
+"""Functions that also accept a number as their first operand."""
 
 
 def _as_tensor_or_raise(op: Operation, p: Any, value: Any) -> Any:
@@ -156,7 +156,7 @@ def _as_tensor_or_raise(op: Operation, p: Any, value: Any) -> Any:
 def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
     place = [q.name for q in op.plan.parameters].index(p.name)
     if not place and op.promotes and op.plan.numbers and len(op.plan.tensors) > 1:
-        strange = overrides(type(value))  # of several overloads, none fits
+        strange = overrides(type(value))  # no overload fits
         raise Stranger(op.base_name) if strange else NoOverload(value)
     position = 1 + place
     raise (Stranger if overrides(type(value)) else TypeError)(
@@ -167,14 +167,14 @@ def _wrong_type(op: Operation, p: Any, value: Any) -> Any:
 
 @layout_only
 def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:
-    """The arrays of all tensor arguments, in the dtype they are computed in."""
+    """The arrays of all tensor arguments, in the dtype of the computation."""
     taken = [
         (v, p.not_promoted) for v, p in zip(values, op.plan.parameters, strict=True) if p.tensor
     ]
     if op.promotes:
         named = [v for v, aside in taken if not aside]
         flat = [t for v in named for t in (v if isinstance(v, list) else [v]) if t is not None]
-        if not flat:  # a list of none, which the kernel refuses
+        if not flat:  # an empty list, which the kernel refuses
             return [_cast(v, None) for v, _ in taken]
         kind = dtypes.result_type(*[_operand(t) for t in flat])
         if FLOATS in op.traits and not (kind.is_floating_point or kind.is_complex):
@@ -186,7 +186,7 @@ def arrays_of(op: Operation, values: Sequence[Any]) -> list[Any]:
 
 
 def _refuse(refusals: Sequence[Refused], arrays: Sequence[Any], *, given: bool) -> None:
-    """Say which dtypes the operation does not know, if one of them is here."""
+    """Raise the error for an unsupported dtype, if there is one."""
     for trait in refusals:
         for array in arrays if trait.given is given else ():
             if isinstance(array, np.ndarray) and array.dtype.kind in trait.kinds:

@@ -1,4 +1,4 @@
-"""What operations with several results return: tuples whose fields have names."""
+"""Return types of operations with several results: named tuples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _made(name: str, *fields: str) -> Any:
-    """A result type of this name, written as PyTorch writes its own."""
+    """A return type of this name, with PyTorch's repr."""
 
     def shown(self: Any) -> str:
         inner = ",\n".join(f"{field}={getattr(self, field)!r}" for field in fields)

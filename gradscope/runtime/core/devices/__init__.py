@@ -1,1 +1,1 @@
-"""Where tensors live: the CPU, and simulated devices with their streams."""
+"""Devices: the CPU, and simulated devices with streams."""

@@ -1,8 +1,8 @@
-"""Where tensors live: on the CPU, or on a simulated device `sim:N`.
+"""Devices of tensors: the CPU, or a simulated device `sim:N`.
 
-A simulated device keeps its arrays in the host's memory and computes with the host's kernels. What
-is real about it is what an engine sees: a thread of its own that runs its nodes, a ready queue, and
-a stream of kernels that may take their time (see `gradscope.runtime.sim`).
+A simulated device stores its arrays in the host's memory and computes with the host's kernels. Real
+are its thread for nodes, its ready queue, and its stream of kernels with a latency (see
+`gradscope.runtime.sim`).
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from gradscope.runtime.core.devices import streams
 from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_call
 
 HERE = ("cpu", "sim", "meta")
-"""The device types this runtime has."""
+"""The device types of this runtime."""
 
 ELSEWHERE = (
     "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
     "lazy", "vulkan", "mps", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
-"""Those that PyTorch knows of, too: they can be named, and no tensor can be there."""
+"""Further device types of PyTorch. They can be named, but no tensor can be there."""
 
 KNOWN = ", ".join(("cpu", *ELSEWHERE[:-3], "meta", *ELSEWHERE[-3:]))
-"""What PyTorch knows of, as it lists them."""
+"""PyTorch's device types, in the order of its messages."""
 
 NO_CUDA = "Torch not compiled with CUDA enabled"
 NO_ACCELERATOR = "Cannot access accelerator device when none is available."
 
 
 class device:  # noqa: N801  (PyTorch's name)
-    """A place for tensors: a type and, where there are several, an index."""
+    """A device: a type, and an index if there are several."""
 
     __slots__ = ("index", "type")
 
@@ -81,7 +81,7 @@ class device:  # noqa: N801  (PyTorch's name)
         return device, (self.type,) if self.index is None else (self.type, self.index)
 
     def __enter__(self) -> device:
-        """Let factories make their tensors here until the end of the block."""
+        """Make factories use this device inside the block."""
         device._defaults.append(check(self))
         return self
 
@@ -90,17 +90,17 @@ class device:  # noqa: N801  (PyTorch's name)
 
 
 CPU = device("cpu")
-META = device("meta")  # tensors without numbers: only their shapes count
+META = device("meta")  # tensors without data: only shapes
 
 
 class _Chosen:
-    """The device of tensors for which none is named."""
+    """The default device."""
 
     default = CPU
 
 
 def get_default_device() -> device:
-    """Where factories make tensors when they are not told."""
+    """The device of factories without a `device` argument."""
     return device._defaults[-1] if device._defaults else _Chosen.default
 
 
@@ -109,7 +109,7 @@ def set_default_device(wanted: Any) -> None:
 
 
 def check(wanted: Any) -> device:
-    """The device of this name, as tensors have it: with an index where there are several."""
+    """The device of this name, in normal form: with an index if there are several."""
     if wanted is None:
         return get_default_device()
     if wanted is CPU:
@@ -122,12 +122,12 @@ def check(wanted: Any) -> device:
     if found.type != "sim":
         raise not_here(found)
     number = found.index or 0
-    streams.of(number)  # there is one, or an error says so
+    streams.of(number)  # raises if there is no such device
     return device("sim", number)
 
 
 def not_here(wanted: device) -> Exception:
-    """The error for a tensor on a device that this machine does not have, as far as we know."""
+    """The error for a device that this machine does not have."""
     kind = wanted.type.upper()
     if kind in ("CUDA", "XPU", "HPU", "MTIA"):
         return AssertionError(f"Torch not compiled with {kind} enabled")

@@ -1,9 +1,8 @@
-"""The streams of simulated devices: kernels one after the other, each taking its time.
+"""Streams of simulated devices: kernels run one after another, each with a latency.
 
-The arithmetic itself is done by the host when a kernel is launched. What is simulated is when it
-is done: a kernel begins when the one before it has ended, and takes `latency` seconds. A launch
-returns when no more than `ahead` kernels of its stream are still to be done; reading a value waits
-for all.
+The arithmetic is done by the host when a kernel is launched. Only its timing is simulated: a kernel
+starts when the previous one has ended, and takes `latency` seconds. A launch returns once at most
+`ahead` kernels of its stream are pending. Reading a value waits for all.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Callable
 from threading import Lock
 
 Latency = float | Callable[[int], float]
-"""Seconds a kernel takes, or who says so for a kernel of device N."""
+"""Seconds per kernel, or a function of the device index that returns them."""
 
 
 class Settings:
-    """What simulated devices there are; changed by `sim.set`."""
+    """Number and timing of simulated devices; changed by `sim.set`."""
 
     devices = 4
     latency: Latency = 0.0
@@ -31,11 +30,11 @@ class Stream:
     def __init__(self, number: int) -> None:
         self.number = number
         self.launched = 0
-        self._ends: deque[float] = deque()  # when each kernel that is not done will be
+        self._ends: deque[float] = deque()  # end times of pending kernels
         self._lock = Lock()
 
     def launch(self) -> None:
-        """Append a kernel; wait while too many are before it."""
+        """Append a kernel. Waits while too many are pending."""
         latency = Settings.latency
         seconds = latency(self.number) if callable(latency) else latency
         self.launched += 1
@@ -50,13 +49,13 @@ class Stream:
         self._sleep(until)
 
     def wait_for(self, other: Stream) -> None:
-        """Let later kernels begin only when the other stream has done what it has now."""
+        """Let later kernels start only after the present ones of the other stream."""
         with self._lock:
             if other._ends:
                 self._ends.append(max(other._ends[-1], self._ends[-1] if self._ends else 0.0))
 
     def synchronize(self) -> None:
-        """Wait until all kernels are done."""
+        """Wait for all kernels."""
         if self._ends:
             with self._lock:
                 until = self._ends[-1] if self._ends else 0.0
@@ -72,7 +71,7 @@ class Stream:
                 self._ends.popleft()
 
     def renew(self) -> None:
-        """In a forked child: nobody holds the lock, nothing is under way."""
+        """Reset the lock and the pending kernels in a forked child."""
         self._ends.clear()
         self._lock = Lock()
 
@@ -81,7 +80,7 @@ _streams: dict[int, Stream] = {}
 
 
 class NoStream(Stream):
-    """That of tensors without numbers: nothing is computed there."""
+    """The stream of tensors without data: nothing is computed."""
 
     def launch(self) -> None:
         pass

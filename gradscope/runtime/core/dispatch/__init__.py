@@ -1,1 +1,1 @@
-"""Who else may take a call: users' operators and kernels, overriding classes, modes."""
+"""Dispatch of calls: users' operators and kernels, overriding classes, modes."""

@@ -1,1 +1,1 @@
-"""The kinds of numbers, their limits and names, and how they lie in memory."""
+"""Dtypes: their limits, names and promotion."""

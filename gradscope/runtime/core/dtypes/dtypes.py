@@ -1,6 +1,6 @@
-"""What kind of number a tensor holds, and which kind two of them make together.
+"""Dtypes of tensors, and type promotion.
 
-The objects are PyTorch's (`torch.float32` by name and by `repr`); each knows its NumPy twin.
+The objects are PyTorch's (`torch.float32` by name and by `repr`). Each has its NumPy dtype.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @final
 class dtype:  # noqa: N801 -- PyTorch's name
-    """A kind of number. There is one object per kind, so `is` compares them."""
+    """A dtype. There is one object per dtype, so they can be compared by `is`."""
 
     __slots__ = (
         "abbr",
@@ -31,7 +31,7 @@ class dtype:  # noqa: N801 -- PyTorch's name
 
     def __init__(self, name: str, scalar_name: str, abbr: str, numpy: type[Any]) -> None:
         self.name: Final = name
-        self.scalar_name: Final = scalar_name  # what PyTorch's error messages call it: "Float"
+        self.scalar_name: Final = scalar_name  # PyTorch's name in errors: "Float"
         self.abbr: Final = abbr
         self.numpy: Final[np.dtype[Any]] = np.dtype(numpy)
         self.is_complex: Final = name.startswith("complex")
@@ -40,11 +40,11 @@ class dtype:  # noqa: N801 -- PyTorch's name
         self.itemsize: Final = 4 if name == "complex32" else self.numpy.itemsize
 
     def to_real(self) -> dtype:
-        """Return the dtype of a complex number's parts; any other dtype is its own."""
+        """Return the dtype of a complex number's parts; other dtypes return themselves."""
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
-        """Return the complex dtype whose parts hold this one's values."""
+        """Return the complex dtype whose parts have this dtype's values."""
         if self not in _COMPLEX:
             raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
         return _COMPLEX[self]
@@ -79,7 +79,7 @@ FLOATING: Final = (float16, bfloat16, float32, float64)
 COMPLEX: Final = (complex32, complex64, complex128)
 ALL: Final = (bool_, *INTEGRAL, *FLOATING, *COMPLEX)
 
-# Every name a dtype has in the `torch` namespace.
+# Every name of a dtype in the `torch` namespace.
 NAMES: Final[Mapping[str, dtype]] = {
     **{kind.name: kind for kind in ALL},
     "short": int16,
@@ -114,7 +114,7 @@ def named(name: str) -> dtype:
 
 
 def from_numpy(numpy: np.dtype[Any]) -> dtype:
-    """Return the dtype whose values NumPy keeps as `numpy`."""
+    """Return the dtype whose values NumPy stores as `numpy`."""
     kind = _FROM_NUMPY.get(numpy)
     if kind is not None:
         return kind
@@ -133,7 +133,7 @@ _FLOATING_ONLY: Final = "only floating-point types are supported as the default 
 
 
 class _Default:
-    """The dtype a new tensor gets from Python floats, and so from Python complex numbers."""
+    """The default dtype of Python floats, and hence of Python complex numbers."""
 
     def __init__(self) -> None:
         self.real = float32
@@ -143,19 +143,19 @@ _default: Final = _Default()
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype that Python floats become."""
+    """Return the dtype of Python floats."""
     return _default.real
 
 
 def default_complex_dtype() -> dtype:
-    """Return the dtype that Python complex numbers become."""
+    """Return the dtype of Python complex numbers."""
     if _default.real is bfloat16:
         raise RuntimeError("invalid default scalar type for complex")
     return _COMPLEX[_default.real]
 
 
 def set_default_dtype(kind: object) -> None:
-    """Let Python floats become `kind` from now on."""
+    """Set the dtype of Python floats."""
     if not isinstance(kind, dtype):
         raise TypeError(f"invalid dtype object: {_FLOATING_ONLY}")
     if not kind.is_floating_point:
@@ -165,7 +165,7 @@ def set_default_dtype(kind: object) -> None:
 
 
 def number_dtype(number: complex) -> dtype:
-    """Return the dtype a Python number becomes when it stands alone."""
+    """Return the dtype of a Python number by itself."""
     if isinstance(number, bool | np.bool_):
         return bool_
     if isinstance(number, int | np.integer):
@@ -176,7 +176,7 @@ def number_dtype(number: complex) -> dtype:
 
 
 def can_cast(source: dtype, target: dtype) -> bool:
-    """Tell whether values may go from `source` to `target` in place: never to a lesser category."""
+    """Tell whether `source` can be cast to `target` in place: never to a lower category."""
     return _rank(source) <= _rank(target)
 
 
@@ -187,7 +187,7 @@ def _rank(kind: dtype) -> int:
 
 
 def _promoted(first: dtype, second: dtype) -> dtype | None:
-    """Return the smallest dtype above both, or None where PyTorch has none."""
+    """Return the smallest dtype above both, or None if PyTorch has none."""
     low, high = sorted((first, second), key=_rank)
     if low is high or low is bool_:
         return None if first is not second and high in _BAREBONES else high
@@ -229,7 +229,7 @@ def promote_types(first: dtype, second: dtype) -> dtype:
     return kind
 
 
-# What an operand is decides how much its dtype weighs, see `result_type`.
+# The category of an operand decides the weight of its dtype, see `result_type`.
 DIMENSIONED: Final = 0  # a tensor with one dimension or more
 ZERO_DIM: Final = 1  # a tensor without dimensions
 NUMBER: Final = 2  # a Python number
@@ -240,8 +240,8 @@ _results: Final[dict[tuple[tuple[dtype, int], ...], dtype]] = {}
 def result_type(*operands: tuple[dtype, int]) -> dtype:
     """Return the dtype in which an operation on (dtype, category) operands computes.
 
-    A tensor with dimensions outweighs one without, which outweighs a Python number: the lesser one
-    changes the dtype only when it is of a higher kind (integral, floating, complex).
+    A tensor with dims has priority over one without, which has priority over a Python number. The
+    lower one changes the dtype only if it is of a higher kind (integral, floating, complex).
     """
     kind = _results.get(operands)
     if kind is None:

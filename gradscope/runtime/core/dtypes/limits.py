@@ -1,4 +1,4 @@
-"""How far a dtype reaches: `torch.finfo` and `torch.iinfo`."""
+"""Limits of dtypes: `torch.finfo` and `torch.iinfo`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class finfo:  # noqa: N801 -- PyTorch's name
         self.min: Final = float(limits.min)
         self.tiny: Final = float(limits.smallest_normal)
         self.smallest_normal: Final = self.tiny
-        # By its digits: 10**-precision rounds differently from the decimal literal.
+        # From the digits: 10**-precision rounds differently from the decimal literal.
         self.resolution: Final = float(f"1e-{int(limits.precision)}")
         self.dtype: Final = real.name
 

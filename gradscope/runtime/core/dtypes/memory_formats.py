@@ -1,4 +1,4 @@
-"""Orders in which the elements of a tensor lie in memory: `torch.contiguous_format` and others."""
+"""Memory formats: `torch.contiguous_format` and others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @final
 class memory_format:  # noqa: N801 -- PyTorch's name
-    """An order of elements in memory. There is one object per order, so `is` compares them."""
+    """A memory format. There is one object per format, so they can be compared by `is`."""
 
     __slots__ = ("name",)
 
@@ -34,15 +34,15 @@ ALL: Final = {
 
 
 def named(name: str) -> memory_format:
-    """The format of this name in the `torch` namespace."""
+    """The memory format of this name in the `torch` namespace."""
     return ALL[name]
 
 
 def copied(array: np.ndarray[Any, Any], wanted: memory_format | None = None) -> Any:
-    """A copy in this order. Unless told otherwise it keeps the order the elements have."""
+    """A copy in this memory format; by default in that of the array."""
     if wanted is None or wanted is preserve_format:
         flags = array.flags
-        if flags.c_contiguous or 0 in array.strides:  # what is repeated in memory has no order
+        if flags.c_contiguous or 0 in array.strides:  # overlapping elements have no order
             return array.copy("C")
         return array.copy("K")
     if wanted is contiguous_format:
@@ -51,19 +51,19 @@ def copied(array: np.ndarray[Any, Any], wanted: memory_format | None = None) -> 
 
 
 def empty_as(array: np.ndarray[Any, Any], dtype: Any, wanted: memory_format | None = None) -> Any:
-    """Memory for as many elements in this order, or in that which they have here."""
+    """An uninitialized array like this one, in this memory format; by default in its own."""
     if wanted is not None and wanted is not preserve_format:
         return copied(np.empty(array.shape, dtype), wanted)
     return np.empty_like(array, dtype, "C" if 0 in array.strides else "K", subok=False)
 
 
 def last(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array with its channels, at dim 1, put last."""
+    """The array with its channels, at dim 1, moved last."""
     return array.transpose(0, *range(2, array.ndim), 1)
 
 
 def strides(shape: tuple[int, ...], wanted: memory_format) -> tuple[int, ...]:
-    """How many elements a step along each dim passes where they lie in this order."""
+    """The strides, in elements, of a shape in this memory format."""
     if wanted is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     dims = list(range(len(shape)))
@@ -79,13 +79,13 @@ def strides(shape: tuple[int, ...], wanted: memory_format) -> tuple[int, ...]:
 
 
 def suggested(array: np.ndarray[Any, Any]) -> memory_format:
-    """The order in which the elements of an array lie."""
+    """The memory format of an array."""
     found = (f for f in (channels_last, channels_last_3d) if is_ordered(array, f))
     return contiguous_format if array.flags.c_contiguous else next(found, contiguous_format)
 
 
 def checked(function: str, given: Any) -> None:
-    """Refuse what is no order where a function takes one."""
+    """Refuse what is not a memory format."""
     if given.__class__ is not memory_format:
         raise TypeError(
             f"{function}(): argument 'memory_format' must be torch.memory_format, not "
@@ -94,7 +94,7 @@ def checked(function: str, given: Any) -> None:
 
 
 def is_ordered(array: np.ndarray[Any, Any], wanted: memory_format) -> bool:
-    """Whether the elements lie one after the other in this order."""
+    """Whether the elements are contiguous in this memory format."""
     if wanted in (channels_last, channels_last_3d):
         dims = 4 if wanted is channels_last else 5
         return array.ndim == dims and bool(last(array).flags.c_contiguous)

@@ -1,4 +1,4 @@
-"""What errors call the type of a value, the kind of a tensor and the dtype of its elements."""
+"""Names of types, tensor types and dtypes in PyTorch's errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.core.dtypes import dtypes
 
 RUNTIME: Final = "gradscope.runtime"
 CORE: Final = f"{RUNTIME}.core"
-IMMUTABLE: Final = 1 << 8  # CPython's flag of types that are written in C
+IMMUTABLE: Final = 1 << 8  # CPython's flag of types written in C
 NATIVE: Final = {
     f"{CORE}.devices.devices.device": "torch.device",
     f"{CORE}.dtypes.dtypes.dtype": "torch.dtype",
@@ -22,7 +22,7 @@ NATIVE: Final = {
     f"{CORE}.state.settings.layout": "torch.layout",
     f"{CORE}.tensors.size.Size": "torch.Size",
 }
-"""What PyTorch calls the types that it has in C."""
+"""PyTorch's names of types that it implements in C."""
 HOMES: Final = {
     f"{CORE}.autograd.custom.": "torch.autograd.function.",
     f"{CORE}.autograd.hooks.": "torch.autograd.graph.",
@@ -33,14 +33,14 @@ HOMES: Final = {
     f"{RUNTIME}.optim.schedules.": "torch.optim.lr_scheduler.",
     f"{CORE}.": "torch.",
 }
-"""Where PyTorch has what stands elsewhere here; the first that fits."""
+"""PyTorch's modules for objects that are defined elsewhere here; the first match counts."""
 ELSEWHERE: Final = {**NATIVE, f"{CORE}.tensors.tensor.tensor.Tensor": "torch.Tensor"}
 
 
 def typename(obj: Any) -> str:
-    """Where a type or a function stands and its name; of any other object, those of its type.
+    """The qualified name of a type or function; of any other object, that of its type.
 
-    A tensor's is its kind: torch.FloatTensor.
+    That of a tensor is its kind: torch.FloatTensor.
     """
     if hasattr(type(obj), "_array"):
         return type_name(obj._array)
@@ -55,7 +55,7 @@ def typename(obj: Any) -> str:
 
 
 def tp_name(obj: Any) -> str:
-    """What messages from C call the type of an object: where it stands only types in C tell."""
+    """The name of an object's type in errors from C, qualified only for types in C."""
     cls = type(obj)
     full = _full_name(cls)
     return NATIVE.get(full) or (full if cls.__flags__ & IMMUTABLE else cls.__name__)
@@ -67,7 +67,7 @@ def _full_name(named: Any) -> str:
 
 
 def scalar_name(array: np.ndarray[Any, Any]) -> str:
-    """What most of PyTorch's messages call the dtype of an array: Float."""
+    """The name of the array's dtype in most of PyTorch's errors: Float."""
     return dtypes.from_numpy(array.dtype).scalar_name
 
 
@@ -77,7 +77,7 @@ def type_name(array: np.ndarray[Any, Any]) -> str:
 
 
 def error_name(array: np.ndarray[Any, Any]) -> str:
-    """What some of PyTorch's messages call a tensor type; not all have a legacy name."""
+    """The name of a tensor type in some of PyTorch's errors; not all have a legacy name."""
     kind = dtypes.from_numpy(array.dtype)
     if kind.is_complex or kind is dtypes.bfloat16:
         return f"CPU{kind.scalar_name}Type"
@@ -103,12 +103,12 @@ C_NAMES: Final = {
 
 
 def c_name(array: np.ndarray[Any, Any]) -> str:
-    """What some of PyTorch's messages call a dtype: long int."""
+    """The name of a dtype in some of PyTorch's errors: long int."""
     name = dtypes.from_numpy(array.dtype).name
     return C_NAMES.get(name, name)
 
 
 def c_type(array: np.ndarray[Any, Any]) -> str:
-    """What those about single numbers call it: int64_t."""
+    """The name of a dtype in errors about single numbers: int64_t."""
     name = dtypes.from_numpy(array.dtype).name
     return f"{name}_t" if "int" in name and name != "int32" else C_NAMES.get(name, name)

@@ -1,1 +1,1 @@
-"""Functions that are written as text: compiled at their first call, and shown like any other."""
+"""Generated functions: compiled at their first call, and shown like any other."""

@@ -1,8 +1,7 @@
-"""Roads that nobody has taken yet: their text is written and compiled at the first call.
+"""Generated functions that are not compiled yet: their text is built at the first call.
 
-A program uses some dozens of the operations there are; compiling all of them would take most of the
-time that starting takes. Until then a road is a function that stands in for itself: when it is
-called it is given its own code, and is called again.
+A program uses a few dozen operations. Compiling all of them would dominate the start-up time. Until
+then a function has stand-in code: when it is called, it gets its real code, and is called again.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _lock = renewed(RLock())
 
 
 class LazyFunction:
-    """One road of an operation, and all functions that are to have its code."""
+    """One generated path of an operation, and all functions that share its code."""
 
     __slots__ = ("add_names", "arguments", "built", "functions", "kind", "label", "text")
 
@@ -55,13 +54,13 @@ class LazyFunction:
         self.label = label
         self.text = text
         self.arguments = arguments
-        self.add_names = add_names  # puts what the text needs besides into the globals
+        self.add_names = add_names  # adds further globals of the text
         self.functions: list[FunctionType] = []
         self.built = False
         _roads.append(self)
 
     def function(self, scope: dict[str, Any]) -> FunctionType:
-        """A function that will have this code and these globals."""
+        """A function with this code and these globals."""
         made = FunctionType(_stand_in(self.kind, self.arguments), scope, "road")
         give_defaults(made, self.arguments)
         made.__module__ = "gradscope.runtime"
@@ -83,7 +82,7 @@ class LazyFunction:
                 self.functions[self.functions.index(function)] = moved
 
     def first_call(self, function: FunctionType, given: dict[str, Any]) -> Any:
-        """Build, and call the function again with what it was given."""
+        """Build the code, and call the function again with the same arguments."""
         self.build()
         by_place: list[Any] = []
         by_name: dict[str, Any] = {}
@@ -97,7 +96,7 @@ class LazyFunction:
         return function(*by_place, **by_name)
 
     def build(self) -> None:
-        """Give all functions their code; once more, if somebody interrupted that."""
+        """Give all functions their code; again, if it was interrupted."""
         with _lock:
             if self.built:
                 return
@@ -118,7 +117,7 @@ class LazyFunction:
 
 
 def scopes() -> list[dict[str, Any]]:
-    """The globals of all roads, of functions made like another, too."""
+    """The globals of all generated paths, and of functions copied from others."""
     found = [function.__globals__ for road in _roads for function in road.functions]
     return list({id(scope): scope for scope in found}.values())
 
@@ -130,16 +129,16 @@ def road_of(
     add_names: Names,
     arguments: Sequence[FunctionParameter],
 ) -> LazyFunction:
-    """A road of an operation, which has a name by the time the road is built."""
+    """A generated path of an operation, which has a name by the time the path is built."""
     return LazyFunction(kind, lambda: f"{op.name}{LABELS[kind]}", text, arguments, add_names)
 
 
 LABELS = {"short": "", "number": " by a number", "full": ", the long way"}
-"""What the roads of an operation are called, where their lines are shown."""
+"""Labels of the paths of an operation, where their lines are shown."""
 
 
 def _stand_in(kind: str, arguments: Sequence[FunctionParameter]) -> CodeType:
-    """The code of a function that nobody has called yet; users see the parameters it will have."""
+    """The code of a function before its first call. It has the final parameters."""
     kinds = [p.kind for p in arguments]
     names = [p.name for p in arguments if p.kind not in STARS]
     names += [p.name for p in arguments if p.kind in STARS]

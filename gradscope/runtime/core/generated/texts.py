@@ -1,11 +1,11 @@
-"""Functions that are written as text: each is compiled once, and its text can be looked up.
+"""Generated functions: each is compiled once, and its text can be looked up.
 
-A debugger and a traceback show the lines of such a function as they show those of a file.
+Debuggers and tracebacks show the lines of such a function as they do those of a file.
 
 # Note [Why calls are text]
-Closures over a few shapes of calls, written by hand, would be plainer, and were tried on `mul`. One
-that says of each slot what its node keeps took 1.04 to 1.06 times as long as the text, though it
-was made for this one operation; one that keeps any slots, for all operations, 1.4 times.
+Closures over a few kinds of calls, written by hand, would be simpler, and were tried on `mul`. One
+that lists what its node saves in each slot took 1.04 to 1.06 times as long as the text, though it
+was written for this one operation; one for any slots and all operations took 1.4 times as long.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gradscope.runtime.core.rows.parameters import FunctionParameter, give_defau
 from gradscope.runtime.core.state.frames import WRITTEN
 
 _compiled: dict[str, tuple[CodeType, list[str]]] = {}
-"""The code of each text, and its lines."""
+"""Code and lines by text."""
 
 _shown: dict[str, list[str]] = {}
-"""The lines by the name of the file that shows them."""
+"""Lines by the name of the file that shows them."""
 
 
 def build(
@@ -33,10 +33,10 @@ def build(
     *,
     label: str = "",
 ) -> FunctionType:
-    """The function `text` defines, with its own code object and `scope` as its globals.
+    """The function that `text` defines, with its own code object and `scope` as its globals.
 
-    Equal texts are compiled once; the code is copied, since its caches belong to one scope. `label`
-    says what the code is, besides a road of that name.
+    Equal texts are compiled once. The code is copied, since its caches belong to one scope. `label`
+    distinguishes several functions of one name.
     """
     code = code_of(name, text, label)
     function = FunctionType(code, scope, name)
@@ -46,7 +46,7 @@ def build(
 
 
 def code_of(name: str, text: str, label: str = "") -> CodeType:
-    """A copy of the code of `text`, said to be from a file that shows it."""
+    """A copy of the code of `text`, with the name of a file that shows it."""
     if text not in _compiled:
         module = compile(text, f"{WRITTEN}{label or name}>", "exec")
         code = next(c for c in module.co_consts if isinstance(c, CodeType))
@@ -57,7 +57,7 @@ def code_of(name: str, text: str, label: str = "") -> CodeType:
 
 
 def _showing(label: str, lines: list[str]) -> str:
-    """The name of a file that shows these lines, and no others."""
+    """The name of a file that shows exactly these lines."""
     file, count = f"{WRITTEN}{label}>", 1
     while _shown.setdefault(file, lines) is not lines:
         count += 1

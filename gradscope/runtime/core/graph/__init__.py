@@ -1,1 +1,1 @@
-"""What a backward graph is made of: nodes, how they are made, the gradients they gather."""
+"""The backward graph: nodes, their creation, and buffers of gradients."""

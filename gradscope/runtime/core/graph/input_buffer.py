@@ -1,6 +1,6 @@
-"""The gradients a node is still gathering, one place per input.
+"""The input buffer of a node: its accumulated gradients, one per input.
 
-A buffer is a plain list, since one is made for every node of every backward.
+A buffer is a plain list, since each backward creates one for every node.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 MADE, ADDED, ADDED_IN_PLACE = range(3)
-"""What adding a gradient did: kept it as the first, summed, or summed into the memory there."""
+"""How a gradient was added: stored as the first, summed, or summed in place."""
 
 UNDEFINED = 4
-"""Added to one of these, in what a watcher is told, when what arrived was None."""
+"""Added to one of these codes, for a watcher, if the gradient was None."""
 
 sum_into = np.add
 ndarray = np.ndarray
 
 
 def _held_once() -> int:
-    """How many references to an array are counted where only a list and a local variable hold it.
+    """The reference count of an array that only a list and a local variable hold.
 
-    Pythons differ in this: since 3.14 an argument is often lent, not counted.
+    It differs between Python versions: since 3.14 an argument is often borrowed, not counted.
     """
     buffer = [np.zeros(1)]
     before = buffer[0]
@@ -43,12 +43,12 @@ def add(
     outputs: Sequence[Any] = (),
     sent: int = 0,
 ) -> int:
-    """Add a gradient to what is there; says how.
+    """Add a gradient to the buffer. Returns how it was added.
 
-    The sum goes into the old memory only when nobody else can see it: not under create_graph, not a
-    view, not a gradient that somebody still holds. Whoever runs a node still has the gradients it
-    took, its `inputs`, and the first of its `outputs`, which were sent on before this one; they are
-    looked at no more.
+    The sum is written in place only if nothing else can see the memory: not under create_graph, not
+    to a view, not to a gradient that has other references. The caller still holds the gradients the
+    running node received, `inputs`, and its first `outputs`, which were sent earlier; those
+    references are not counted.
     """
     if grad is None:
         return ADDED
@@ -65,10 +65,10 @@ def add(
             sum_into(before, grad, before)
             return ADDED_IN_PLACE
     made = sum_into(before, grad)
-    buffer[nr] = made if made.__class__ is ndarray else np.asarray(made)  # without dims: a number
+    buffer[nr] = made if made.__class__ is ndarray else np.asarray(made)  # 0-dim: a scalar
     return ADDED
 
 
 def times(array: Any, among: Sequence[Any]) -> int:
-    """How often this very array is among others."""
+    """How often this very array is in the sequence."""
     return sum([one is array for one in among])

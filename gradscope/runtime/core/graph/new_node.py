@@ -1,4 +1,4 @@
-"""What a node gets when it is made, beside what its own class adds."""
+"""Fields of a new node other than those of its own class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.state.thread import ThreadState
 
 
 def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) -> None:
-    """Fill in the fields every node has, for nodes that no generated road makes."""
+    """Fill in the common fields of a node that was not made by generated code."""
     node.next_functions = tuple(edges)
     node.sequence_nr = next(state.sequence)
     node.topological_nr = above(edges)
@@ -25,12 +25,12 @@ def prepare(node: Node, edges: Sequence[tuple[Any, int]], state: ThreadState) ->
 
 
 def above(edges: Sequence[tuple[Any, int]]) -> int:
-    """One more than the highest topological number among the nodes that edges lead to."""
+    """One more than the highest topological number of the nodes that edges lead to."""
     return 1 + max((node.topological_nr for node, _ in edges if node is not None), default=-1)
 
 
 def finish(node: Node, state: ThreadState) -> None:
-    """What a new node rarely needs: anomaly records, creation hooks, conjugation, a device."""
+    """Rare steps for a new node: anomaly records, creation hooks, conjugation, a device."""
     if state.anomaly:
         remember(node, state)
     if any(dtype.kind == "c" for _, dtype in node.input_metadata):
@@ -38,13 +38,13 @@ def finish(node: Node, state: ThreadState) -> None:
     if state.device is not None:
         node.extra().device = state.device
     if state.saved_hooks:
-        node.extra()  # its hooks will run in the middle of its run, so that both are told in words
+        node.extra()  # its hooks run in the middle of its run, so both are reported by methods
     for hook in list(state.node_creation_hooks):
         hook(node)
 
 
 def remember(node: Node, state: ThreadState) -> None:
-    """Keep the stack of the call that makes a node, and the node being run, if any."""
+    """Store the stack of the call that creates a node, and the running node, if any."""
     metadata = node.extra().metadata
     metadata[TRACEBACK] = scripts_stack(outside(sys._getframe(1)))
     if state.node is not None:

@@ -1,4 +1,4 @@
-"""A backward function: what it kept, where its gradients go, who listens."""
+"""Nodes of the backward graph: saved tensors, edges and hooks."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ NATIVE = frozenset({
     "AccumulateGrad", "CopyBackwards", "CopySlices", "Error", "GraphRoot", "Identity",
     "NotImplemented",
 })  # fmt: skip
-"""Nodes that PyTorch's engine has by itself, written by hand."""
+"""Nodes that are built into PyTorch's engine."""
 
 NOWHERE: tuple[None, int] = (None, 0)
-"""The edge of an input whose gradient nobody wants."""
+"""The edge of an input that needs no gradient."""
 
 BEING_MADE = -1
-"""What `record_nr` says of a node whose call is still under way."""
+"""The `record_nr` of a node whose call is still running."""
 
 LAST = 2**64 - 1
 """AccumulateGrad's sequence number: above all others, so that it runs as soon as it is ready."""
 
 
 class Extra:
-    """What only some nodes have: hooks and metadata, the user's and anomaly mode's."""
+    """Rarely used fields of a node: hooks and metadata of users and of anomaly mode."""
 
     __slots__ = (
         "conjugates",
@@ -56,16 +56,16 @@ class Extra:
         self.retains_grad: dict[int, Callable[..., Any]] = {}
         self.metadata: dict[Any, Any] = {}
         self.conjugates = False
-        self.device: Any = None  # where the node runs, if not on the CPU
+        self.device: Any = None  # the node's device, if not the CPU
         self.tangents: dict[int, Any] | None = None
 
     def remember_tangent(self, nr: int, grad: Any) -> None:
-        """Keep the tangent of an output, for when a backward unpacks the output."""
+        """Store the tangent of an output, for when a backward unpacks the output."""
         self.tangents = {**(self.tangents or {}), nr: grad}
 
 
 class InputMetadata:
-    """What is known of a gradient that a node takes before it comes."""
+    """Shape and dtype of a gradient that a node receives."""
 
     __slots__ = ("_dtype", "_shape")
 
@@ -109,11 +109,11 @@ OFFERED = (
     "_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata",
     "name", "next_functions", "register_hook", "register_prehook", "requires_grad", "variable",
 )  # fmt: skip
-"""What a node of the engine's own shows to whoever lists it, beside what it saved."""
+"""What `dir` of a built-in node shows, besides saved attributes."""
 
 
 def takes(count: int) -> Callable[[Callable[..., Any]], Any]:
-    """Make a method that refuses calls with other arguments as PyTorch's nodes do."""
+    """Make a method refuse a wrong number of arguments as PyTorch's nodes do."""
 
     def decorate(method: Callable[..., Any]) -> Any:
         @wraps(method)
@@ -133,7 +133,7 @@ def takes(count: int) -> Callable[[Callable[..., Any]], Any]:
 
 
 def shown(getter: Callable[[Any], Any]) -> Any:
-    """A property that refuses to be set in the words of PyTorch's nodes."""
+    """A read-only property, with the error message of PyTorch's nodes."""
 
     def refuse(node: Node, *_value: Any) -> None:
         owner = "torch._C._FunctionBase" if node.written_by_user else type(node).__name__
@@ -144,11 +144,11 @@ def shown(getter: Callable[[Any], Any]) -> Any:
 
 
 class Node:
-    """One function of the backward graph.
+    """A function of the backward graph.
 
-    `next_functions` holds one (node, input_nr) pair for every gradient the node returns.
-    `input_metadata` holds the (shape, dtype) of every gradient it takes.
-    `_saved` holds what it kept for backward, and is None once that has been released.
+    `next_functions` holds one (node, input_nr) pair for every gradient that the node returns.
+    `input_metadata` holds the (shape, dtype) of every gradient that it receives. `_saved` holds
+    what it saved for backward, and is None once released.
     """
 
     __slots__ = (
@@ -164,7 +164,7 @@ class Node:
 
     slots: ClassVar[tuple[str, ...]] = ()
     releases: ClassVar[bool] = True
-    """Whether it saves tensors, not only sizes and options: then it can run only once."""
+    """Whether it saves tensors, not only sizes and options. If so, it can run only once."""
     written_by_user: ClassVar[bool] = False
 
     next_functions: tuple[tuple[Any, int], ...]
@@ -177,29 +177,29 @@ class Node:
 
     @takes(0)
     def name(self) -> str:
-        """As PyTorch calls it: nodes that are no operation's carry their namespace."""
+        """The name in PyTorch. Nodes that belong to no operation include their namespace."""
         name = type(self).__name__
         return f"torch::autograd::{name}" if name in NATIVE else name
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
-        """The gradients of the inputs, on bare arrays."""
+        """Compute the gradients of the inputs, on arrays."""
         raise NotImplementedError
 
     def run_tensors(self, grads: Sequence[Any]) -> Sequence[Any]:
-        """The same on tensors, so that the way back is recorded too."""
+        """The same on tensors, so that the backward itself is recorded."""
         raise NotImplementedError
 
     def release_variables(self) -> None:
-        """Let go of what was saved; a node that saved nothing can run again."""
+        """Release what was saved. A node that saved nothing can run again."""
         if self._saved and self.releases:
             self._saved = None
 
     def __lt__(self, other: object) -> bool:
-        """Nodes of equal priority have no order among themselves (see ready_queue)."""
+        """Nodes of equal priority are not ordered (see ready_queue)."""
         return False
 
     def extra(self) -> Extra:
-        """The node's rarely used fields, made on first use."""
+        """The node's rarely used fields, created on first use."""
         if self._extra is None:
             self._extra = Extra()
         return self._extra
@@ -224,7 +224,7 @@ class Node:
 
     @takes(1)
     def _register_hook_dict(self, tensor: Any) -> None:
-        """Call the hooks of this tensor, a result of the node's, with its gradient."""
+        """Register the hooks of this tensor, a result of the node's operation."""
         if not hasattr(tensor, "_backward_hooks"):
             raise TypeError("_register_hook_dict expected a variable")
         if tensor._backward_hooks is not None:
@@ -245,10 +245,9 @@ class Node:
         return RemovableHandle.added(self.extra().pre_hooks, hook)
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let users read what nodes of this class keep, under PyTorch's names.
+        """Make saved values of this class readable under PyTorch's names.
 
-        A `__getattr__` would do it for all classes, but Python then looks up every attribute of
-        every node the slow way.
+        One `__getattr__` for all classes would slow down every attribute access of nodes.
         """
         super().__init_subclass__(**options)
         slots = cls.__dict__.get("slots")
@@ -263,7 +262,7 @@ class Node:
 
     @classmethod
     def _slots_of_tensors(cls) -> set[int]:
-        """Which slots are for tensors: only these have a raw form."""
+        """The slots that hold tensors: only these have a raw form."""
         return set()
 
     if TYPE_CHECKING:
@@ -293,7 +292,7 @@ def _raw_saved_value(index: int, node: Node) -> Any:
 
 
 class OpNode(Node):
-    """The node of a declared operation. Each operation has a subclass with its own name."""
+    """Base of nodes of declared operations. Each operation has a subclass with its own name."""
 
     __slots__ = ()
     op: ClassVar[Operation]
@@ -308,11 +307,11 @@ class OpNode(Node):
 
 
 def device_of(node: Node) -> device | None:
-    """Where a node runs; None for the CPU."""
+    """The device of a node; None for the CPU."""
     extra = node._extra
     return None if extra is None else extra.device
 
 
 def operation_name(node: Node) -> str:
-    """What a node is the backward of: `Unbind` for `UnbindBackward0`, `Mul1` for `MulBackward1`."""
+    """The name without its suffix: `Unbind` for `UnbindBackward0`, `Mul1` for `MulBackward1`."""
     return re.sub(r"Backward(?:0$|(?=\d*$))", "", node.name())

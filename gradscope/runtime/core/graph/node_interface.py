@@ -1,4 +1,4 @@
-"""`torch.autograd.graph.Node`: what every node can do, without being above any of them."""
+"""`torch.autograd.graph.Node`: the interface of nodes."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from gradscope.runtime.core.graph import node
 
 
 class Node(ABC):
-    """A function of the backward graph, to ask `isinstance` of; nodes are made by operations.
+    """A function of the backward graph. Every node is an instance for `isinstance`.
 
     As in PyTorch, no node's class inherits from it.
     """
 
     @abstractmethod
     def name(self) -> str:
-        """What the node is called."""
+        """The name of the node."""
 
     @property
     @abstractmethod
     def next_functions(self) -> tuple[Any, ...]:
-        """Where its gradients go: (node, input_nr), one each."""
+        """The edges of its gradients: one (node, input_nr) each."""
 
     @property
     @abstractmethod
     def metadata(self) -> dict[Any, Any]:
-        """What users keep with the node."""
+        """A dict for users' data."""
 
     @property
     @abstractmethod

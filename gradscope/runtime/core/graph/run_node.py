@@ -1,4 +1,4 @@
-"""Runs a node's function, and makes its gradients fit where they go, or says why they cannot."""
+"""Runs a node's function and fits its gradients to their shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ add_reduce: Any = np.add.reduce
 
 
 def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
-    """A node may return more gradients than asked for if the surplus is None."""
+    """Check the number of gradients. A surplus is allowed if it is None."""
     wanted = len(node.next_functions)
     if len(outputs) < wanted or any(extra is not None for extra in outputs[wanted:]):
         raise errors.node_gradient_count(node, wanted, len(outputs))
@@ -27,7 +27,7 @@ def validate_count(node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
 
 
 def validate_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> list[Any]:
-    """What a node returned, each gradient made to fit where it goes."""
+    """Check what a node returned, and fit each gradient."""
     return [
         grad
         if grad is None or following is None
@@ -40,7 +40,7 @@ def validate_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> list[A
 
 @layout_only
 def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bool) -> Any:
-    """The gradient summed to the shape and cast to the dtype of what it belongs to."""
+    """The gradient, summed to the shape and cast to the dtype of its tensor."""
     if raw and not isinstance(grad, np.ndarray):
         grad = np.asarray(grad)
     found = grad.shape if raw else grad._array.shape
@@ -49,7 +49,7 @@ def fitted(node: Node, index: int, grad: Any, shape: Any, dtype: Any, *, raw: bo
             raise errors.gradient_shape(node, index, found, shape)
         grad = sum_to_shape(grad, shape) if raw else grad.sum_to_size(*shape)
     kind = grad.dtype if raw else grad._array.dtype
-    if dtype is not None and kind != dtype:  # None: a leaf that takes any, see `grad_dtype`
+    if dtype is not None and kind != dtype:  # None: a leaf that accepts any, see `grad_dtype`
         unlike = (kind.kind == "c") != (dtype.kind == "c")
         if unlike and kind.kind not in "fV" and not hasattr(node, "op"):
             raise errors.gradient_dtype(node, index, _dtype(kind), _dtype(dtype))
@@ -74,9 +74,9 @@ def expandable(shape: Sequence[int], target: Sequence[int]) -> bool:
 
 
 def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
-    """Undo a broadcast: sum over what it repeated, halves in single precision.
+    """Undo a broadcast: sum over repeated dims, halves in single precision.
 
-    Without leading dims it is a view, as in PyTorch, which adds nothing to it in place.
+    Removing leading dims returns a view, as in PyTorch: nothing is added to it in place.
     """
     if array.dtype in HALVES and array.shape != tuple(shape):
         return sum_to_shape(array.astype(np.float32), shape).astype(array.dtype)
@@ -88,13 +88,13 @@ def sum_to_shape(array: Any, shape: Sequence[int]) -> Any:
 
 
 def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
-    """Run a node's function; one whose formula is written for real numbers also on complex ones.
+    """Run a node's function, also on complex gradients if its formula is for real ones.
 
     # Note [Complex gradients]
-    For a holomorphic function the gradient PyTorch defines is conj(f'(z)) times the incoming one,
-    which is conj of the real formula at the conjugate of the incoming gradient. Operations that are
-    not holomorphic (abs, real, conj) have formulas written out, and say so with BY_HAND. A view's
-    formula only moves numbers, and needs no conjugates either.
+    For a holomorphic function PyTorch defines the gradient as conj(f'(z)) times the incoming one.
+    That is the conjugate of the real formula at the conjugate of the incoming gradient. Operations
+    that are not holomorphic (abs, real, conj) have their own formulas, marked BY_HAND. A view's
+    formula only moves values and needs no conjugates.
     """
     if node._extra is None or not node._extra.conjugates:
         return run(node, grads, raw=raw)
@@ -107,7 +107,7 @@ def apply(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
 def run(node: Node, grads: Sequence[Any], *, raw: bool) -> Sequence[Any]:
     """Run a node's function: on arrays as one kernel of its device, on tensors as several.
 
-    On tensors, a formula's own constants go to whatever device it runs on.
+    On tensors, constants of a formula move to the device it runs on.
     """
     if not ThreadState.devices or node.written_by_user:
         return node.run_arrays(grads) if raw else node.run_tensors(grads)

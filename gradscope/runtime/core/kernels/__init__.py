@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: the arithmetic below the operations, in NumPy."""
+"""Kernels: functions of arrays, in NumPy, on which operations are built."""

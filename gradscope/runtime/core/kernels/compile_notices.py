@@ -1,6 +1,6 @@
-"""Who is told while a kernel is compiled: a person at a terminal, and whoever watches the program.
+"""Notices while a kernel is compiled: for a person at a terminal, and for a recording.
 
-So that the wait has a reason, and is not taken for the program's own time.
+They explain the wait, so that it is not taken for the program's own time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Notice = Callable[[str], None]
 
 @dataclass
 class _Telling:
-    """Who is told; whether something is shown already, since one compilation calls others."""
+    """The receiver of notices, and whether one is shown: one compilation may start others."""
 
     warmup: Notice | None = None
     showing: bool = False
@@ -60,13 +60,13 @@ def telling_first_compilation(function: Callable[..., Any]) -> AbstractContextMa
 
 
 def title_of(function: Callable[..., Any]) -> str:
-    """What a kernel is called, in words."""
+    """The name of a kernel in words."""
     return function.__name__.strip("_").replace("_", " ")
 
 
 @contextmanager
 def to_warmup(tell: Notice) -> Iterator[None]:
-    """Tell `tell` the names of kernels, and show nothing here."""
+    """Pass names of kernels to `tell`, and show nothing here."""
     _telling.warmup = tell
     try:
         yield

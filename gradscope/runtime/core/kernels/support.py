@@ -1,4 +1,4 @@
-"""What kernels share: half precision by way of float32, silence about NaN, the way to Numba."""
+"""Common parts of kernels: halves by way of float32, no warnings about NaN, use of Numba."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ BFLOAT16: Final = np.dtype(ml_dtypes.bfloat16)
 HALVES: Final = frozenset({np.dtype(np.float16), BFLOAT16})
 
 ALL_PLAIN: Final = os.environ.get("GRADSCOPE_PLAIN") == "1"
-"""Whether NumPy does everything, and nothing is compiled: GRADSCOPE_PLAIN=1 asks for that."""
+"""GRADSCOPE_PLAIN=1: NumPy computes everything, nothing is compiled."""
 
 
 def pays_from(count: int) -> int:
-    """The size from which on compiled kernels pay; no array has it if nothing is compiled."""
+    """The size from which compiled kernels pay off; infinite if nothing is compiled."""
     return sys.maxsize if ALL_PLAIN else count
 
 
-# From this many elements on a Numba kernel wins by more than its import will ever cost a long run.
+# From this size on a Numba kernel saves more than its import will ever cost a long run.
 LARGE: Final = pays_from(1 << 16)
 
-# Where Numba is there anyway, so many elements of smaller arrays are worth reading a family's file.
+# If Numba is already imported, this total of smaller arrays justifies loading a family's file.
 MANY: Final = 1 << 20
 
-# NaN and infinity are values like others here; NumPy need not warn when they arise.
+# NaN and infinity are ordinary values here, so NumPy need not warn.
 quiet: Final = np.errstate(all="ignore")
 
 
@@ -42,7 +42,7 @@ _readers: list[Callable[[str], Any]] = []
 
 
 def register(read: Callable[[str], Any]) -> None:
-    """Let `read(name)` read files of compiled kernels; `fast/` says so of its own."""
+    """Set the function that loads files of compiled kernels, which `fast/` provides."""
     _readers.append(read)
 
 
@@ -64,7 +64,7 @@ fast: Final = kernels_of("arrays.fast_elementwise")
 
 
 class Family:
-    """A file of compiled kernels, read when the first array comes that is large enough for them."""
+    """A file of compiled kernels, loaded with the first array that is large enough."""
 
     def __init__(self, name: str, few: int) -> None:
         self._read, self._few = kernels_of(name), pays_from(few)
@@ -72,13 +72,13 @@ class Family:
         self._seen = 0
 
     def wins(self, size: int) -> bool:
-        """Whether so many elements are worth it; once the file is there, fewer are."""
+        """Whether this number of elements is enough; once the file is loaded, fewer are."""
         return size >= LARGE or (size >= self._few and self._module is not None)
 
     def wins_by_now(self, size: int) -> bool:
-        """The same of kernels whose bits are those of NumPy: nobody notices when they begin.
+        """The same for kernels with NumPy's bits: switching is not noticeable.
 
-        They are worth it, too, for smaller arrays that come again and again.
+        Smaller arrays that come repeatedly are enough, too.
         """
         if self.wins(size):
             return True
@@ -97,10 +97,10 @@ class Family:
 def elementwise(
     function: Callable[Concatenate[Array, Rest], Any],
 ) -> Callable[Concatenate[Array, Rest], Array]:
-    """Give a function of one floating-point array the manners of a kernel.
+    """Decorate a function of one floating-point array as a kernel.
 
-    Half precision is computed in float32 and rounded once; 0-dim arrays come back as arrays; NumPy
-    does not warn.
+    Half precision is computed in float32 and rounded once; 0-dim arrays stay arrays; NumPy does not
+    warn.
     """
 
     @quiet
@@ -114,7 +114,7 @@ def elementwise(
 
 
 def horner(x: Array, coefficients: tuple[float, ...]) -> Array:
-    """Evaluate a polynomial whose coefficients are given from the highest power down."""
+    """Evaluate a polynomial with coefficients from the highest power down."""
     first, *middle, last = _as_arrays(coefficients, x.dtype)
     result = np.asarray(x * first)
     for coefficient in middle:
@@ -125,5 +125,5 @@ def horner(x: Array, coefficients: tuple[float, ...]) -> Array:
 
 @cache
 def _as_arrays(coefficients: tuple[float, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """Return the numbers as arrays, with which NumPy computes in half the time."""
+    """Return the numbers as arrays: NumPy computes with them in half the time."""
     return tuple(np.array(coefficient, dtype) for coefficient in coefficients)

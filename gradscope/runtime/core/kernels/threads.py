@@ -1,6 +1,6 @@
-"""How many threads the products of matrices run in: those of the BLAS that NumPy brought.
+"""The number of threads of matrix products: that of NumPy's BLAS.
 
-Compiled kernels run in as many (fast/threads/spread.py), NumPy's other functions in the caller's.
+Compiled kernels use the same number (fast/threads/spread.py), other NumPy functions one thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-# OpenBLAS as NumPy's wheels carry it, as distributions do, and the others there are.
+# OpenBLAS in NumPy's wheels, in distributions, and other libraries.
 SETTERS = (
     "scipy_openblas_set_num_threads64_",
     "scipy_openblas_set_num_threads",
@@ -23,13 +23,13 @@ SETTERS = (
 
 
 def blas_threads() -> int:
-    """How many threads BLAS uses now; one for each core we may use if it does not say."""
+    """BLAS's present number of threads; the number of usable cores if it is unknown."""
     ask = _symbol(tuple(name.replace("set", "get").replace("Set", "Get_Max") for name in SETTERS))
     return max(1, int(ask())) if ask is not None else _cores()
 
 
 def set_blas_threads(count: int) -> None:
-    """Let BLAS use so many threads, if it can be told."""
+    """Set BLAS's number of threads, if possible."""
     tell = _symbol(SETTERS)
     if tell is not None:
         tell(count)
@@ -43,7 +43,7 @@ def _cores() -> int:
 
 @cache
 def _symbol(names: tuple[str, ...]) -> Callable[..., Any] | None:
-    """The first of these functions among NumPy's own extension and the libraries it loaded."""
+    """The first of these functions in NumPy's extension or the libraries it loaded."""
     import ctypes
 
     try:

@@ -1,6 +1,6 @@
-"""The tables: one row per operation, one file per family.
+"""The tables of operations: one row per operation, one file per family.
 
-Loading this package gives every operation its name, and tensors their methods.
+Importing this package gives every operation its name, and tensors their methods.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gradscope.runtime.core.state.frames import WRITTEN
 
 
 def _families() -> list[str]:
-    """All files of the tables, by their own names: operations are numbered in this order."""
+    """All files of the tables by name. Operations are numbered in this order."""
     found = pkgutil.walk_packages(__path__, f"{__name__}.")
     return sorted((m.name for m in found if not m.ispkg), key=lambda name: name.rpartition(".")[2])
 
 
 @without_collecting()
 def load() -> None:
-    """Read all tables, then attach methods to tensors."""
+    """Load all tables, then attach methods to tensors."""
     from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
     for found in _families():
@@ -57,7 +57,7 @@ def load() -> None:
 
 
 def _offer_variants() -> None:
-    """Functions that write over their tensor, and `out=` for those that have it in PyTorch."""
+    """Add the in-place functions of PyTorch's top module, and `out=` where PyTorch has it."""
     from gradscope.runtime.core.calls.extra_arguments.out_functions import taking_out
     from gradscope.runtime.core.calls.extra_arguments.which_functions import (
         IN_PLACE,
@@ -80,7 +80,7 @@ def _offer_variants() -> None:
 
 
 def _offer_axis() -> None:
-    """The names NumPy has for `dim` and `keepdim`, where programs use them."""
+    """Add NumPy's names for `dim` and `keepdim`."""
     from gradscope.runtime.core.calls.extra_arguments.axis_names import taking_axis
     from gradscope.runtime.core.calls.extra_arguments.which_functions import WITH_AXIS
 
@@ -90,7 +90,7 @@ def _offer_axis() -> None:
 
 
 def _offer_judged() -> None:
-    """What is written out, and takes more than tensors, says what is wrong with its arguments."""
+    """Let composite functions with other arguments than tensors check them after a failure."""
     from gradscope.runtime.core.errors.arguments.check_when_failing import judged
 
     around: dict[int, Any] = {}
@@ -104,11 +104,11 @@ def _offer_judged() -> None:
 
 
 _OPERANDS = frozenset({"self", "input", "other", "exponent", "alpha", "rounding_mode"})
-"""What the long way round looks at anyway."""
+"""Parameters that the general path checks anyway."""
 
 
 def _is_judged(name: str, made: FunctionType) -> bool:
-    """Whether a function is written out and takes more than operands, or sizes one by one."""
+    """Whether a function is composite and has other arguments than operands, or separate sizes."""
     code = made.__code__
     if code.co_filename.startswith(WRITTEN) or code.co_flags & CO_VARARGS or name[0] == "_":
         return False
@@ -121,9 +121,9 @@ def _own_name(name: str, made: Any) -> bool:
 
 
 def _distinct(made: Any, name: str, taken: set[int]) -> Any:
-    """The function, or another one like it: `torch.add` is not `Tensor.add`.
+    """The function, or a copy of it: `torch.add` is not `Tensor.add`.
 
-    Who overrides functions tells them apart.
+    Overriding classes distinguish them.
     """
     same = NN_FUNCTIONS.get(name) is made and FUNCTIONS.get(name) is made and name in ONE_OBJECT
     if not isinstance(made, FunctionType):

@@ -1,4 +1,4 @@
-"""What the formulas of several families are written with, on arrays and tensors alike."""
+"""Helpers for formulas of several families, on arrays and tensors alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ndarray = np.ndarray
 
 
 class Scalar:
-    """A number beside a tensor in a formula, where PyTorch's nodes are those of its C++ numbers."""
+    """A number next to a tensor in a formula, where PyTorch's node is that of a C++ scalar."""
 
     __slots__ = ("value",)
 
@@ -47,7 +47,7 @@ class Scalar:
 class FormulaNumber(dict[Any, Any]):
     """A number in any dtype: `x * TWO[x.dtype]`.
 
-    For an array it is an array without dimensions, which NumPy multiplies with in half the time.
+    For an array it is an array without dims, with which NumPy multiplies in half the time.
     """
 
     def __init__(self, value: float) -> None:
@@ -67,17 +67,17 @@ ZERO, ONE, TWO, MINUS_TWO = map(FormulaNumber, (0, 1, 2, -2))
 
 
 def on_arrays(value: Any) -> bool:
-    """Whether a formula runs on bare arrays; NumPy makes plain numbers of those without dims."""
+    """Whether a formula runs on arrays. NumPy returns plain numbers for those without dims."""
     return value.__class__ is ndarray or isinstance(value, np.generic)
 
 
 def zeros_like(grad: Any) -> Any:
-    """The gradient of what does not change: no graph leads on from it."""
+    """The zero gradient of a constant, detached."""
     return np.zeros_like(grad) if on_arrays(grad) else factories.zeros_like(grad)
 
 
 def named(function: Any, names: str) -> Any:
-    """Let a function of any arguments be seen with these; one that ends in `?` may be left out."""
+    """Give a function of any arguments this signature; a name with `?` is optional."""
     function.__signature__ = Signature(
         [
             Parameter(
@@ -92,7 +92,7 @@ def named(function: Any, names: str) -> Any:
 
 
 def handed_on(operation: str, words: str) -> Any:
-    """A derivative that is what an operation makes of these words; of `grads`, of the first."""
+    """A derivative that is an operation on these words; given `grads`, on the first one."""
 
     def formula(grad: Any, *others: Any) -> Any:
         return getattr(w, operation)(grad[0] if words.startswith("grads ") else grad, *others)
@@ -115,11 +115,11 @@ class Ones(dict[Any, Any]):
 
 
 ONES = {np.dtype(kind): Ones(kind) for kind in (np.float32, np.float64)}
-"""Looked up with `get`: other dtypes are summed by NumPy."""
+"""Used with `get`: other dtypes are summed by NumPy."""
 
 
 def beside(value: Any, number: Any) -> Any:
-    """A number as it has to stand beside an array or a tensor in a formula."""
+    """A number in the form needed next to an array or a tensor in a formula."""
     return number if on_arrays(value) else Scalar(number)
 
 
@@ -132,7 +132,7 @@ def total(terms: Any) -> Any:
 
 
 def nothing(grad: Any) -> Any:
-    """What `where` puts in place of a gradient that does not arrive."""
+    """The value that `where` uses for a gradient that does not arrive."""
     return ZERO[grad.dtype] if on_arrays(grad) else 0
 
 
@@ -148,7 +148,7 @@ def without(grad: Any, mask: Any) -> Any:
 
 
 def no_derivative(name: str) -> Any:
-    """The formula of an operation that PyTorch gives a node but no derivative."""
+    """The formula of an operation with a node but without derivative in PyTorch."""
 
     def formula(grad):
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
@@ -157,7 +157,7 @@ def no_derivative(name: str) -> Any:
 
 
 def alias(made: Any, *names: str, twin: Any = None) -> Any:
-    """Offer a function or row under other names too, wherever it is offered; `twin`: in place."""
+    """Add further names of a function or row, wherever it is available; `twin`: in place."""
     for name in names:
         FUNCTIONS[name] = METHODS[name] = made
         if twin is not None:
@@ -166,7 +166,7 @@ def alias(made: Any, *names: str, twin: Any = None) -> Any:
 
 
 def function_alias(made: Any, *names: str) -> Any:
-    """The same for functions only; a dotted name lives in a submodule (`special.expit`)."""
+    """The same for functions only; a dotted name is in a submodule (`special.expit`)."""
     for name in names:
         FUNCTIONS[name] = made
     return made
@@ -184,7 +184,7 @@ def is_whole(array: Any) -> bool:
 
 
 def promoted(array: Any, number: Any) -> Any:
-    """An array in the dtype it has together with a Python number."""
+    """An array in the dtype of its promotion with a Python number."""
     category = dtypes.DIMENSIONED if array.ndim else dtypes.ZERO_DIM
     kind = dtypes.result_type(
         (dtypes.from_numpy(array.dtype), category), (dtypes.number_dtype(number), dtypes.NUMBER)
@@ -196,7 +196,7 @@ SCALARS: dict[Any, dict[Any, Any]] = {}
 
 
 def scalar(number: Any, kind: Any) -> Any:
-    """A number as an array of this dtype, wrapped around if it does not fit."""
+    """A number as an array of this dtype; it wraps if it does not fit."""
     known = SCALARS.get(kind)
     if known is None:
         known = SCALARS[kind] = {}
@@ -210,7 +210,7 @@ def scalar(number: Any, kind: Any) -> Any:
 
 
 def times(grad: Any, factor: Any) -> Any:
-    """A gradient times `alpha` or `beta`, which is one mostly."""
+    """A gradient times `alpha` or `beta`, which is mostly one."""
     return grad if factor == 1 else grad * factor
 
 
@@ -228,7 +228,7 @@ def is_number(value: Any) -> bool:
 
 
 def not_implemented(name: str) -> Any:
-    """The formula of an operation that has a node, whose gradient nobody has written."""
+    """The formula of an operation with a node, whose derivative is not implemented."""
 
     def formula(grads):
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
@@ -237,7 +237,7 @@ def not_implemented(name: str) -> Any:
 
 
 def with_number(ufunc: Any, *, floats: bool) -> Any:
-    """A function of a tensor and a number, which takes the tensor's dtype where it can."""
+    """A function of a tensor and a number, in the tensor's dtype if possible."""
 
     def kernel(self, other):
         made = promoted(self, other)

@@ -1,4 +1,4 @@
-"""What `+`, `==`, `@` and their kin mean between tensors."""
+"""Python's operators between tensors: `+`, `==`, `@` and others."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ REVERSED = {
     "bitwise_xor": "__rxor__",
     "mul": "__rmul__",
 }
-"""Operators that are the same road from either side, by their other name."""
+"""Commutative operators, by their reflected names."""
 
 
 def _or_give_way(op, arguments):
-    """The long way round, unless the other operand is of a class that may know better."""
+    """The general path, unless the other operand's class may handle the operator."""
     if not isinstance(arguments[0], Tensor):
         name = REVERSED.get(op.name) or f"__{op.name}__"
         raise TypeError(
@@ -65,15 +65,15 @@ def _or_give_way(op, arguments):
 
 
 def operator(name):
-    """An operation's own road, which gives way to strangers instead of refusing them.
+    """An operation's own road, which returns NotImplemented for foreign classes.
 
-    The road's code is used again with another `call`: an operator costs no more than the operation.
+    The road's code is copied with another `call`: an operator costs no more than the operation.
     """
     return like(REGISTRY[name].road, call=_or_give_way)
 
 
 def _rsub_or_give_way(op, arguments):
-    """`__rsub__`, the long way: a number has another node than a tensor."""
+    """`__rsub__`, the general path: a number has another node than a tensor."""
     if not isinstance(arguments[1], Tensor):
         op = REGISTRY["rsub.Scalar"]
     return _or_give_way(op, arguments)
@@ -113,18 +113,18 @@ def _divided_by_this(self, other):
 
 
 def _divided_by_anything(self, other):
-    """`__rdiv__`, which Python has not called since its second version."""
+    """`__rdiv__`, which Python 3 does not call."""
     return mul(self.reciprocal(), other)
 
 
 def _matmul_or_give_way(op, arguments):
-    """`@` of what are not two matrices."""
+    """`@` of operands that are not two matrices."""
     left, right = arguments
     return left.matmul(right) if isinstance(right, Tensor) else NotImplemented
 
 
 def _from_left(function):
-    """`2 << x`: the number becomes a tensor of its own."""
+    """`2 << x`: the number becomes a tensor."""
 
     def operate(self, other):
         if not isinstance(other, NUMBERS):

@@ -1,1 +1,1 @@
-"""What a row of a table says of an operation."""
+"""Rows: the declarations of operations in tables."""

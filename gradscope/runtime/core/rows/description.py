@@ -1,4 +1,4 @@
-"""What `help(torch.mul)` says: the schema, the node, and how each gradient is computed."""
+"""The docstrings of operations, as `help(torch.mul)` shows: schema, node, gradients."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from gradscope.runtime.core.rows.operation import Formula, Operation
 
 
 def description(op: Operation, *, formulas: bool = False) -> str:
-    """What a docstring of an operation's function says.
+    """The docstring of an operation's function.
 
-    With `formulas` as they are written, else by their places: reading the files takes time.
+    With `formulas`, derivatives are quoted from the source, which takes time to read; otherwise
+    they are named by line.
     """
     lines = [op.schema, ""]
     if not op.node_name:
@@ -28,7 +29,7 @@ def description(op: Operation, *, formulas: bool = False) -> str:
 
 
 def _shown(formula: Formula, written: bool) -> str:
-    """A lambda as it is written; a function by its name and place."""
+    """The source of a lambda; a function by its name and location."""
     code: Any = getattr(formula.function, "__code__", None)
     if not isinstance(code, CodeType):
         return "what its function says"
@@ -39,7 +40,7 @@ def _shown(formula: Formula, written: bool) -> str:
 
 
 def _body(code: CodeType) -> str:
-    """The text of a lambda's body, on one line; nothing where the program came without its text."""
+    """The source of a lambda's body, on one line; empty if there is no source."""
     places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
     if not places:
         return ""

@@ -1,7 +1,7 @@
-"""How the result of an operation lies in memory: PyTorch's rules, of which a row names one.
+"""Memory layouts of results: PyTorch's rules, of which a row names one.
 
-A rule takes what the kernel made and the arrays that it was made of, and gives the same numbers in
-the right order. Dims of size 1, and results without elements, have no order.
+A rule takes a kernel's result and its operands, and returns the same values in the right layout.
+Dims of size 1, and results without elements, have no order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Rule = Callable[[Any, Sequence[Any]], Any]
 
 
 def each(rule: Rule) -> Rule:
-    """A rule for one result as a rule for what a kernel makes: one array, or several."""
+    """Extend a rule for one result to several."""
 
     def of_all(made: Any, operands: Sequence[Any]) -> Any:
         if made.__class__ is tuple or made.__class__ is list:
@@ -27,7 +27,7 @@ def each(rule: Rule) -> Rule:
 
 
 def ordered(made: Any, dims: Sequence[int]) -> Any:
-    """The same numbers, the first of these dims varying slowest in memory."""
+    """The same values in memory, with the first of these dims slowest."""
     turned = made.transpose(dims)
     if turned.flags.c_contiguous:
         return made
@@ -39,7 +39,7 @@ def ordered(made: Any, dims: Sequence[int]) -> Any:
 
 @each
 def row_by_row(made: Any, operands: Sequence[Any]) -> Any:
-    """In row-major order, however the operands lie."""
+    """Row-major, whatever the layout of the operands."""
     if made.__class__ is not np.ndarray or made.flags.c_contiguous:
         return made
     return made.copy("C")
@@ -47,7 +47,7 @@ def row_by_row(made: Any, operands: Sequence[Any]) -> Any:
 
 @each
 def as_operands(made: Any, operands: Sequence[Any]) -> Any:
-    """As the operands lie; where they do not agree, as the first that has an order of two dims."""
+    """The operands' layout; if they differ, that of the first one which orders two dims."""
     if made.__class__ is not np.ndarray or made.ndim < 2 or not made.size:
         return made
     first = operands[0]
@@ -62,7 +62,7 @@ def as_operands(made: Any, operands: Sequence[Any]) -> Any:
 
 @each
 def as_the_first(made: Any, operands: Sequence[Any]) -> Any:
-    """As the first operand lies, if the result has its shape."""
+    """The first operand's layout, if the result has its shape."""
     if made.__class__ is not np.ndarray or made.shape != operands[0].shape:
         return made
     return as_operands(made, operands[:1])
@@ -88,14 +88,14 @@ def slowest_first(shape: Sequence[int], steps: Sequence[Sequence[int]]) -> list[
 
 
 def _steps(array: Array, shape: Sequence[int]) -> list[int]:
-    """The strides of an operand once it is broadcast."""
+    """The strides of an operand after broadcasting."""
     lead = len(shape) - array.ndim
     own = zip(array.shape, array.strides, shape[lead:], strict=True)
     return [0] * lead + [0 if n == 1 != wanted else step for n, step, wanted in own]
 
 
 def _compared(one: int, other: int, shape: Sequence[int], steps: Sequence[Sequence[int]]) -> int:
-    """Below 0 if the first of two dims varies faster, above if the second, 0 if nobody says."""
+    """Negative if the first of two dims varies faster, positive if the second, 0 if undefined."""
     for own in steps:
         first, second = own[one], own[other]
         if not first or not second:
@@ -109,7 +109,7 @@ def _compared(one: int, other: int, shape: Sequence[int], steps: Sequence[Sequen
 
 @each
 def as_channels(made: Any, operands: Sequence[Any]) -> Any:
-    """Channels last if the first operand's are, else row by row; a sequence is a flat image."""
+    """Channels last if the first operand is, else row-major. A sequence counts as a flat image."""
     if made.__class__ is not np.ndarray:
         return made
     if has_channels_last(operands[0].shape, operands[0].strides):
@@ -121,7 +121,7 @@ FASTEST_FIRST = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}
 
 
 def has_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether PyTorch takes a batch of images or volumes for one with channels last."""
+    """Whether PyTorch treats a batch of images or volumes as channels last."""
     if len(shape) not in FASTEST_FIRST or not strides[1]:
         return False
     least = 0

@@ -1,15 +1,15 @@
-"""Which functions and methods the tables offer, by name: they fill these in."""
+"""Public functions and methods by name, filled in by the tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
 FUNCTIONS: dict[str, Any] = {}
-"""What the runtime's top module offers by name."""
+"""Functions of the runtime's top module, by name."""
 NN_FUNCTIONS: dict[str, Any] = {}
-"""What `nn.functional` offers by name."""
+"""Functions of `nn.functional`, by name."""
 METHODS: dict[str, Any] = {}
-"""What tensors offer by name."""
+"""Methods of tensors, by name."""
 
 ONE_OBJECT = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d",
@@ -17,28 +17,28 @@ ONE_OBJECT = frozenset({
     "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist",
     "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
 })  # fmt: skip
-"""What the top module and `nn.functional` share; all other functions are two, as in PyTorch."""
+"""Functions that the top module and `nn.functional` share; other names are two objects."""
 
 
 def function(made: Any) -> Any:
-    """Offer a function built of operations in the runtime's top module."""
+    """Add a composite function to the runtime's top module."""
     FUNCTIONS[made.__name__] = made
     return made
 
 
 def method(made: Any) -> Any:
-    """Offer a function built of operations as a method of tensors."""
+    """Add a composite function as a method of tensors."""
     METHODS[made.__name__] = made
     return made
 
 
 def both(made: Any) -> Any:
-    """Offer a function built of operations as a function and as a method."""
+    """Add a composite function as a function and as a method."""
     return function(method(made))
 
 
 def nn_function(made: Any) -> Any:
-    """Offer a function built of operations in `nn.functional`."""
+    """Add a composite function to `nn.functional`."""
     NN_FUNCTIONS[made.__name__] = made
     return made
 

@@ -1,4 +1,4 @@
-"""What a declared operation is: its kernel, its node, its roads, and what its row says of it."""
+"""A declared operation: its kernel, its node, its fast paths, and its traits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGISTRY: dict[str, Operation] = {}
 
 
 class Formula:
-    """A derivative and the words it is written in."""
+    """A derivative and its source."""
 
     __slots__ = ("function", "words")
 
@@ -34,7 +34,7 @@ class Formula:
 
 @dataclass(eq=False)
 class Operation:
-    """A declared operation: its kernel, its node, its roads."""
+    """A declared operation: its kernel, its node, its fast paths."""
 
     node_name: str
     kernel: Callable[..., Any]
@@ -52,7 +52,7 @@ class Operation:
 
     @cached_property
     def full(self) -> Callable[..., Any]:
-        """The road below the dispatcher, made when somebody first needs it."""
+        """The path below the dispatcher, built when it is first needed."""
         return upward.full_road(self)
 
     def call_with(self, *arguments: Any) -> Any:
@@ -62,7 +62,7 @@ class Operation:
 
     @property
     def turns(self) -> Any:
-        """Which bits it changes, if it is a view that reads its input with another sign."""
+        """The bits it changes, if it is a view that reads its input with another sign."""
         return next((t.turns for t in self.traits if isinstance(t, Attaches)), None)
 
     @property

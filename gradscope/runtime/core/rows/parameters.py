@@ -1,7 +1,7 @@
-"""What a function takes: read from its code, and printed for functions that are written as text.
+"""Parameters of functions: read from their code, and printed for generated functions.
 
 `inspect.signature` takes ten times as long, and there are 1,400 functions to read when the runtime
-is loaded.
+is imported.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 REQUIRED: Any = inspect.Parameter.empty
-"""Stands for the default of a parameter that has none."""
+"""The default of a required parameter."""
 
 
 BY_PLACE, EITHER, REST, BY_NAME, OTHERS = "by place", "either", "*", "by name", "**"
-"""How an argument may be given, in the order of `inspect`'s kinds."""
+"""Kinds of parameters, in the order of `inspect`'s kinds."""
 
 KINDS = (BY_PLACE, EITHER, REST, BY_NAME, OTHERS)
 STARS = {REST: "*", OTHERS: "**"}
 
 
 class FunctionParameter(NamedTuple):
-    """One argument that a function takes: a parameter of it."""
+    """One parameter of a function."""
 
     name: str
     kind: str = EITHER
@@ -35,7 +35,7 @@ class FunctionParameter(NamedTuple):
 
 
 def parameters(function: Any) -> list[FunctionParameter]:
-    """The parameters of a function, in their order."""
+    """The parameters of a function, in order."""
     if not isinstance(function, FunctionType) or function.__dict__.keys() & _SHOWN_OTHERWISE:
         return [
             FunctionParameter(p.name, KINDS[p.kind], p.default)
@@ -68,7 +68,7 @@ _SHOWN_OTHERWISE = frozenset({"__signature__", "__wrapped__"})
 
 
 def names_of(function: Any) -> tuple[str, ...]:
-    """What the parameters of a function are called."""
+    """The names of a function's parameters."""
     if not isinstance(function, FunctionType) or function.__dict__ or _takes_any(function.__code__):
         return tuple([p.name for p in parameters(function)])
     code = function.__code__
@@ -80,7 +80,7 @@ def _takes_any(code: CodeType) -> bool:
 
 
 def declared(arguments: Iterable[FunctionParameter]) -> str:
-    """A list of parameters, without defaults: a function gets these with its code."""
+    """A parameter list without defaults: a function gets these with its code."""
     parts: list[str] = []
     before = None
     for p in arguments:
@@ -96,12 +96,12 @@ def declared(arguments: Iterable[FunctionParameter]) -> str:
 
 
 def passed(arguments: Iterable[FunctionParameter]) -> str:
-    """The arguments of a call that passes on what a function with these parameters was given."""
+    """The arguments of a call that passes on all parameters."""
     return ", ".join(f"{p.name}={p.name}" if p.kind is BY_NAME else p.starred for p in arguments)
 
 
 def give_defaults(function: FunctionType, arguments: Iterable[FunctionParameter]) -> None:
-    """Give a function the defaults of its parameters."""
+    """Set the defaults of a function's parameters."""
     having = [p for p in arguments if p.default is not REQUIRED]
     if having:
         function.__defaults__ = tuple([p.default for p in having if p.kind is not BY_NAME]) or None

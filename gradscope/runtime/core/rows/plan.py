@@ -1,4 +1,4 @@
-"""What the text of an operation's roads depends on: its parameters, and what its node keeps."""
+"""Plans of operations: what generated code depends on, parameters and saved values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gradscope.runtime.core.rows.parameters import BY_NAME, EITHER, REQUIRED, Fu
 
 
 class Parameter(NamedTuple):
-    """One parameter of an operation, as the road sees it."""
+    """One parameter of an operation."""
 
     name: str
     public: str
     tensor: bool
     many: bool = False
-    not_promoted: bool = False  # an index or a mask: promotion leaves it alone
+    not_promoted: bool = False  # an index or a mask, excluded from type promotion
     optional: bool = False
     keyword_only: bool = False
     has_default: bool = False
@@ -22,51 +22,51 @@ class Parameter(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """One thing a node keeps: an input, an output, a shape or an option."""
+    """One saved value of a node: an input, an output, a shape or an option."""
 
     name: str
     kind: str  # input, output, held, shape, strides, numel, size, dtype, option or constant
     source: str
     wanted_by: tuple[int, ...]  # the inputs whose gradient reads it
-    nr: int = 0  # which output, or which dim of an input
+    nr: int = 0  # index of the output, or dim of the input
 
 
 class Memory(NamedTuple):
-    """What memory a write in place may share, where it is not what most may.
+    """The memory that an in-place write may share, where it is not the default.
 
-    `repeated`: an element may stand at several places of what is written to; a name is told in a
-    warning. `free` inputs may lie anywhere, `apart` ones nowhere in the memory that is written to.
+    `repeated`: elements of the target may overlap; a name is used in a warning. `free` inputs may
+    overlap the target anyhow, `apart` ones not at all.
     """
 
     repeated: str | None = None
-    itself: bool = False  # writing a tensor to itself is no write, and always allowed
+    itself: bool = False  # writing a tensor to itself does nothing, and is allowed
     free: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
 
 
 class RoadPlan(NamedTuple):
-    """All that the text of a road depends on."""
+    """Everything that the generated code of a path depends on."""
 
     parameters: tuple[Parameter, ...]
     differentiable: tuple[str, ...]
     slots: tuple[Slot, ...]
-    outputs: int  # 0: a sequence whose length the call decides
+    outputs: int  # 0: a sequence whose length depends on the call
     kind: str  # "plain", "view", "inplace"
     same_dtype: bool
     float_only: bool
     numbers: bool = True  # whether the second input may be a Python number
-    refused: str = ""  # kinds of dtype that only the long way round knows what to say of
+    refused: str = ""  # kinds of dtype that only the general path handles
     clones_self: bool = False
     memory: Memory | None = None
-    direct: bool = False  # the kernel of an in-place operation can write where it is told to
+    direct: bool = False  # the in-place kernel can write to a given output
     nondifferentiable_outputs: tuple[int, ...] = ()
-    layout_rule_asked: str = ""  # that of its row: "always", or for an "odd" first operand
-    matrices: bool = False  # only these take the short road
-    gaps: bool = False  # its formula takes None for a gradient that never came, not zeros
+    layout_rule_asked: str = ""  # of its row: "always", or for an "odd" first operand
+    matrices: bool = False  # only these take the fast path
+    gaps: bool = False  # its formula accepts None for an undefined gradient
 
     @property
     def arguments(self) -> list[FunctionParameter]:
-        """The parameters of the function that users call."""
+        """The parameters of the public function."""
         return [
             FunctionParameter(
                 p.public,

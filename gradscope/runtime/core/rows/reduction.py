@@ -1,4 +1,4 @@
-"""What `reduction=` means to a loss: none of it, its mean, its sum."""
+"""The reductions of losses: none, mean, sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ add_reduce = np.add.reduce
 
 
 def reduction_number(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
-    """The number PyTorch keeps for a reduction's name, or for the two flags of old programs."""
+    """PyTorch's number of a reduction, by its name or the two deprecated flags."""
     if size_average is not None or reduce is not None:
         reduction = _from_flags(size_average, reduce)
     if reduction not in NAMES:
@@ -30,7 +30,7 @@ def _from_flags(size_average: Any, reduce: Any) -> str:
 
 
 def reduced(losses: Any, reduction: int) -> Any:
-    """An array of losses as what is asked for."""
+    """An array of losses, reduced."""
     if reduction == NONE:
         return losses
     total = np.asarray(add_reduce(losses, None))
@@ -38,12 +38,12 @@ def reduced(losses: Any, reduction: int) -> Any:
 
 
 def reduced_tensor(losses: Any, reduction: int) -> Any:
-    """A tensor of losses as what is asked for."""
+    """A tensor of losses, reduced."""
     if reduction == NONE:
         return losses
     return losses.mean() if reduction == MEAN else losses.sum()
 
 
 def shared(grad: Any, count: int, reduction: int) -> Any:
-    """What one element's loss gets of the gradient."""
+    """The gradient of one element's loss."""
     return grad / count if reduction == MEAN else grad

@@ -1,4 +1,4 @@
-"""What a row says of its operation beside forward and derivatives."""
+"""Traits: what a row declares of its operation besides forward and derivatives."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from gradscope.runtime.core.rows import layouts
 
 
 class Trait:
-    """Something a row says about its operation beside forward and derivatives."""
+    """A property that a row declares of its operation."""
 
 
 PROMOTES = Trait()
-"""Its tensors are brought to one dtype first, by PyTorch's rules."""
+"""Its tensors are promoted to one dtype by PyTorch's rules."""
 FLOATS = Trait()
-"""Integers are brought to the default floating dtype first."""
+"""Integers are converted to the default floating dtype."""
 MATRICES = Trait()
-"""Tensors that are no matrices are left to the long way round."""
+"""Tensors that are not matrices take the general path."""
 COMPARES = Trait()
-"""Its tensors are brought to one dtype; its result has another (bool), and no gradient."""
+"""Its tensors are promoted to one dtype; its result has another (bool), and no gradient."""
 LINEAR = Trait()
-"""It is linear in all its differentiable inputs together: the tangent is it of their tangents."""
+"""Linear in all differentiable inputs together: the tangent is the operation on their tangents."""
 ELEMENTWISE = Trait()
-"""Element by element (inputs broadcast): a derivative takes tangents as it takes gradients."""
+"""Elementwise with broadcasting: a derivative maps tangents as it maps gradients."""
 PRODUCT = Trait()
-"""It is linear in each input alone: the tangent is the sum of it with one tangent put in."""
+"""Linear in each input separately: the tangent is the sum of calls with one tangent each."""
 REDUCES = Trait()
-"""An element of an input takes part in one element of a result: its share of the tangent is the
-derivative there times the input's tangent, and the shares are summed as the operation sums."""
+"""Each input element contributes to one element of the result: the tangent is the derivative there
+times the input's tangent, summed as the operation sums.
+"""
 TRANSPOSED = Trait()
-"""Its tangent comes from differentiating its backward by the gradient that goes in."""
+"""Its tangent is computed by differentiating its backward by the incoming gradient."""
 UNKNOWN = Trait()
-"""Nobody knows a derivative of it, neither backward nor forward."""
+"""It has no derivative, neither backward nor forward."""
 IN_STORAGE = Trait()
-"""A view that says where it looks by places in its input's storage, not by dims of its input."""
+"""A view defined by offsets in its input's storage, not by dims of its input."""
 REPLAYED = Trait()
-"""A view whose history is made anew, after a write to its base, by calling it again."""
+"""A view that is called again to create its history, after a write to its base."""
 BY_HAND = Trait()
 """Its complex derivative is written out: not conj(formula(conj(grad)))."""
 F_ONLY = Trait()
-"""It lives in `nn.functional` only."""
+"""In `nn.functional` only."""
 METHOD_ONLY = Trait()
-"""It is a method of tensors only."""
+"""A method of tensors only."""
 FUNCTION_ONLY = Trait()
-"""It is a function only."""
+"""A function only."""
 GAPS = Trait()
-"""Of several outputs some may be None; its formula takes None for a gradient that never came."""
+"""Some outputs may be None; its formula accepts None for an undefined gradient."""
 INTERNAL = Trait()
-"""Users do not see it: a part of another operation."""
+"""Not public: a part of another operation."""
 TENSORS_ONLY = Trait()
 """Its second input may not be a Python number."""
 
 
 class Lies(Trait):
-    """How its results lie in memory, if the kernel does not see to it."""
+    """The memory layout of its results, if the kernel does not ensure it."""
 
     def __init__(self, rule: layouts.Rule) -> None:
         self.rule = rule
@@ -67,17 +68,17 @@ AS_CHANNELS = Lies(layouts.as_channels)
 
 
 def rule_of(traits: Sequence[Trait]) -> layouts.Rule:
-    """The rule by which the results of a row lie."""
+    """The layout rule of a row's results."""
     return next((t.rule for t in traits if isinstance(t, Lies)), layouts.as_operands)
 
 
 def attaches(traits: Sequence[Trait]) -> Callable[..., None] | None:
-    """The function that makes the results of a row views, if it is one of its own."""
+    """The function that makes the results of a row views, if it has its own."""
     return next((t.by for t in traits if isinstance(t, Attaches)), None)
 
 
 def asks_rule(forward: Callable[..., Any], traits: Sequence[Trait], kind: str) -> str:
-    """When a row's rule is asked: a ufunc of one operand keeps to it by itself."""
+    """When a row's rule is applied: a ufunc of one operand follows it automatically."""
     if kind != "plain":
         return ""
     if any(isinstance(t, Lies) for t in traits):
@@ -87,7 +88,7 @@ def asks_rule(forward: Callable[..., Any], traits: Sequence[Trait], kind: str) -
 
 
 class Jvp(Trait):
-    """How its tangent is written out: a formula, in the words of derivatives.
+    """The formula of its tangent, in the words of derivatives.
 
     `<input>_t` is an input's tangent, None if it has none. See Note [Tangents from rows] in
     autograd/forward/jvp.py.
@@ -98,7 +99,7 @@ class Jvp(Trait):
 
 
 class Attaches(Trait):
-    """A view that is made one of its input by a function of its own; `turns`: with these bits."""
+    """A view that is attached to its input by its own function; `turns`: with these bits."""
 
     def __init__(self, by: Callable[..., None], turns: Any = None) -> None:
         self.by = by
@@ -106,7 +107,7 @@ class Attaches(Trait):
 
 
 class _Names(Trait):
-    """Some inputs, options or outputs, by their names."""
+    """Some inputs, options or outputs, by name."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -117,7 +118,7 @@ class Tensors(_Names):
 
 
 class NumberInputs(_Names):
-    """Inputs that are plain numbers, where the same name means a tensor elsewhere (`self`)."""
+    """Inputs that are plain numbers, where the same name elsewhere is a tensor (`self`)."""
 
 
 class Sequences(_Names):
@@ -125,15 +126,15 @@ class Sequences(_Names):
 
 
 class HoldsTensors(_Names):
-    """Options that are sequences of tensors (or None); a node keeps them like its inputs."""
+    """Options that are sequences of tensors (or None). A node saves them like inputs."""
 
 
 class Hidden(_Names):
-    """What a node keeps without showing it as `_saved_*`: PyTorch keeps it elsewhere."""
+    """Saved values that are not shown as `_saved_*`: PyTorch stores them elsewhere."""
 
 
 class Outputs(_Names):
-    """Names of several outputs; `without` of them get no gradient."""
+    """Names of several outputs; those in `without` get no gradient."""
 
     def __init__(self, *names: str, without: tuple[str, ...] = ()) -> None:
         super().__init__(*names)
@@ -141,7 +142,7 @@ class Outputs(_Names):
 
 
 class Joint(_Names):
-    """One formula, which returns the gradients of several inputs, in order."""
+    """One formula that returns the gradients of several inputs, in order."""
 
     def __init__(self, *names: str, by: Callable[..., Any]) -> None:
         super().__init__(*names)
@@ -149,17 +150,17 @@ class Joint(_Names):
 
 
 class Constants(Trait):
-    """Saved options that a node shows, and that are the same in every call of this overload."""
+    """Saved options with the same value in every call of this overload."""
 
     def __init__(self, **options: Any) -> None:
         self.values = tuple(options.items())
 
 
 class Refused(Trait):
-    """Kinds of dtype (NumPy's letters) it does not know; {kind} in the text is their name.
+    """Unsupported kinds of dtype (NumPy's letters); {kind} in the text is their name.
 
-    `given`: asked of what the user gave, not of what promotion made of it. `by_numpy`: NumPy
-    refuses them too, so that the short road need not look.
+    `given`: checked before type promotion. `by_numpy`: NumPy refuses them too, so the fast path
+    need not check.
     """
 
     def __init__(

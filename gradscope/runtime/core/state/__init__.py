@@ -1,1 +1,1 @@
-"""What a thread or a process is in the middle of: switches, random numbers, warnings."""
+"""State of threads and processes: switches, random numbers, warnings."""

@@ -1,7 +1,7 @@
-"""Functions that compute with arrays and are no kernels of operations.
+"""Marks functions that compute with arrays but are not kernels of operations.
 
-Whoever records what a step does with arrays (capture) has to see their calls, too: each takes
-and gives arrays, and what else it depends on is in its arguments or drawn from a generator.
+Capture records what a step does with arrays, so it must see calls of these functions, too: each
+takes and returns arrays, and depends on nothing but its arguments and generators.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ OPTIMIZER_STEPS: list[Any] = []
 
 
 CAPTURED_AS: dict[str, str] = {}
-"""The marks of functions that are no array calls, by module and name."""
+"""The marks of functions that are not array calls, by module and name."""
 
 
 def array_call(function: Function) -> Function:
-    """Let calls of this function, by its name in its module, be seen."""
+    """Let capture record calls of this function, found by its name in its module."""
     ARRAY_CALLS.append(function)
     return function
 
 
 def optimizer_step(function: Function) -> Function:
-    """The same for a function that steps parameters.
+    """The same for a function that updates parameters.
 
-    It takes the optimizer, a group, states and tensors as they are, and then lists of arrays; it
-    reads the group's numbers when it is called, and counts the writes itself.
+    It takes the optimizer, a group, states and tensors, and then lists of arrays. It reads the
+    group's options when it is called, and increments version counters itself.
     """
     OPTIMIZER_STEPS.append(function)
     return function
@@ -38,16 +38,15 @@ def optimizer_step(function: Function) -> Function:
 def captured_as(
     how: Literal["layout", "answer", "index", "data", "constant", "drawn"],
 ) -> Callable[[Function], Function]:
-    """Mark a function that looks into arrays and is no array call: captured steps may call it.
+    """Mark a function that inspects arrays and is not an array call: captured steps may call it.
 
     A step that calls one without a mark is not replayed. Read the function before you mark it:
 
-    - `layout`: it looks at shapes, dtypes, strides and owners, and never takes another way for
-      other numbers;
-    - `answer`: the same, but its result may change, so the program itself must not ask;
-    - `index`, `data`: so it is for an index, or data, that has no tensors;
-    - `constant`: it makes the same tensor each time;
-    - `drawn`: it makes a tensor of random numbers, and is called again in each replay.
+    - `layout`: it reads shapes, dtypes, strides and owners, and never branches on values;
+    - `answer`: the same, but its result may change, so the program itself must not call it;
+    - `index`, `data`: the same, provided that the index, or the data, contains no tensors;
+    - `constant`: it returns the same tensor each time;
+    - `drawn`: it returns a tensor of random numbers, and is called again in each replay.
     """
 
     def mark(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""Handing a call to the innermost `__torch_dispatch__` mode, and running what it calls below it."""
+"""Passes a call to the innermost `__torch_dispatch__` mode, and runs its calls below it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gradscope.runtime.core.state.thread import ThreadState, local
 
 
 class NotTaken(TypeError):  # noqa: N818
-    """No mode took a call; an operator lets Python ask the other operand then."""
+    """No mode handled a call. An operator then lets Python try the other operand."""
 
 
 def asked(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> Any:
-    """What the innermost mode returns for a function; what the mode calls, the next one sees."""
+    """The result of the innermost mode for a function. Calls inside go to the next outer mode."""
     mode = state.dispatch_modes.pop()
     with below(state):
         try:
@@ -45,7 +45,7 @@ def below(state: ThreadState) -> Iterator[None]:
 
 @contextmanager
 def from_the_top() -> Iterator[None]:
-    """Inside a mode, let calls be recorded as outside of it."""
+    """Inside a mode, record calls in the block as if outside of it."""
     state = local.state
     before = (state.grad_enabled, state.below_autograd)
     state.grad_enabled = state.grad_wanted and not state.inference

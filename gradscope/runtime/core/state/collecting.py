@@ -1,4 +1,4 @@
-"""When Python's garbage collector rests."""
+"""Pauses of Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Let the garbage collector rest: where much is made that stays, it finds nothing to free."""
+    """Pause the garbage collector while many lasting objects are created: it would free nothing."""
     collects = gc.isenabled()
     gc.disable()
     try:

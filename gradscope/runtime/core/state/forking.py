@@ -1,4 +1,4 @@
-"""What a forked child must not inherit: locks whose holders it does not have, imports half done."""
+"""What a forked child must not inherit: locks held by missing threads, unfinished imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _renewed: Alive[Any] = Alive()
 _waited_for: Alive[Any] = Alive()
 _held: list[Any] = []
 PATIENCE = 1.0
-"""Seconds to wait for a lock; the forking thread may hold it itself."""
+"""Seconds to wait for a lock, since the forking thread may hold it itself."""
 
 _AT_FIRST_CALL = (
     "gradscope.runtime.autograd",
@@ -27,13 +27,13 @@ _AT_FIRST_CALL = (
 
 
 def renewed(lock: L) -> L:
-    """This lock, which in a forked child nobody holds."""
+    """Register this lock: in a forked child it is released."""
     _renewed.add(lock)
     return lock
 
 
 def waited_for(lock: L) -> L:
-    """The same; a fork waits for who holds it, since what it guards must be whole in the child."""
+    """The same, and a fork waits for its holder, since the data it guards must be consistent."""
     _waited_for.add(lock)
     return renewed(lock)
 
@@ -55,10 +55,10 @@ def _in_child() -> None:
 
 
 def _finish_imports() -> None:
-    """Import what backwards import at the first call, waiting for other threads that are at it.
+    """Import what backwards import at the first call, and wait for threads that are importing it.
 
-    Python itself does not wait: in the child, a module that another thread was importing would
-    never be there.
+    Python itself does not wait: a module that another thread was importing would stay missing in
+    the child.
     """
     if threading.active_count() == 1:
         return

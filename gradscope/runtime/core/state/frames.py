@@ -1,4 +1,4 @@
-"""Which frames of the stack are the program's, which are ours, and which are gates'."""
+"""Classifies stack frames: the program's, gradscope's, and those of gates."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from types import FrameType
 from typing import Any
 
 TRACEBACK, PARENT = "traceback_", "parent_"
-"""Where anomaly mode writes into a node's metadata, under PyTorch's names."""
+"""Keys of anomaly mode in a node's metadata, under PyTorch's names."""
 
 WRITTEN = "<gradscope: "
-"""How the names of files begin that show functions written as text: `<gradscope: mul>`."""
+"""Prefix of the file names of generated functions: `<gradscope: mul>`."""
 
 RUNS_SCRIPTS = "gradscope.record.run_script"
-"""The module below which no frame is the script's."""
+"""The module below which no frame belongs to the script."""
 
 
 def scripts_stack(innermost: FrameType | None) -> list[str]:
-    """The calls that led to this frame, without those that ran the script for a recording."""
+    """The stack up to this frame, without the frames that run a script for a recording."""
     import traceback
 
     frames = []
@@ -28,7 +28,7 @@ def scripts_stack(innermost: FrameType | None) -> list[str]:
 
 
 def outside(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame that is not the runtime's own."""
+    """The nearest frame outside of the runtime."""
     while frame is not None and is_ours(frame):
         frame = frame.f_back
     return frame
@@ -41,7 +41,7 @@ def is_ours(frame: FrameType) -> bool:
 
 
 GRADSCOPES = ("gradscope.runtime", "gradscope.record.stops", "gradscope.errors")
-"""The modules whose frames may stand between the program and an operation."""
+"""Modules whose frames may be between the program and an operation."""
 
 OUTSIDE = tuple(
     f"gradscope.runtime.{part}"
@@ -58,11 +58,11 @@ OUTSIDE = tuple(
         "utils.",
     )
 )
-"""Parts of the runtime that are written in what users see."""
+"""Parts of the runtime that are written in public operations, and count as the program's."""
 
 
 def is_inside(frame: FrameType) -> bool:
-    """Whether a frame is one of the runtime's own parts, or of a watcher of ours."""
+    """Whether a frame belongs to the runtime, or to a watcher of gradscope."""
     name = frame.f_globals.get("__name__")
     if name is None:
         return frame.f_code.co_filename.startswith(WRITTEN)
@@ -70,18 +70,18 @@ def is_inside(frame: FrameType) -> bool:
 
 
 STAND_INS = "gradscope.record.acts"
-"""Where functions are that stand in for others while a program is recorded."""
+"""The package of functions that replace others during a recording."""
 
 
 def past_stand_ins(frame: FrameType | None) -> FrameType | None:
-    """The frame that called, where a stand-in was called first."""
+    """The calling frame, skipping that of a replaced function."""
     while frame is not None and str(frame.f_globals.get("__name__")).startswith(STAND_INS):
         frame = frame.f_back
     return frame
 
 
 def stood_for(function: Any) -> Any:
-    """The function that this one stands in for while a program is recorded; else itself."""
+    """The function that this one replaces during a recording; otherwise itself."""
     return getattr(function, "stands_for", function)
 
 
@@ -90,7 +90,7 @@ GATES = "gradscope.runtime.core.dispatch.overrides.gates"
 
 
 def file_name(label: str) -> str:
-    """What the code before a public function is said to be from; it counts as ours."""
+    """The file name of the code in front of a public function. It counts as gradscope's."""
     return f"{WRITTEN}{label}{_GATE}"
 
 

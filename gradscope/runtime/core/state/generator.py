@@ -1,4 +1,4 @@
-"""Random numbers: PyTorch's CPU generator, so that a seed gives both libraries the same ones."""
+"""Random numbers: PyTorch's CPU generator, so that a seed produces the same numbers as there."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from gradscope.runtime.core.state.forking import waited_for
 
 DEFAULT_SEED: Final = 67280421310721  # PyTorch's, for a generator that was never seeded
 _FLOATS: Final = frozenset({random.FLOAT32, random.FLOAT64, *HALVES})
-_WIDE_RANGE: Final = 1 << 28  # a range this long or longer takes two words a number
-_CHUNK: Final = 1 << 14  # numbers made at a time
+_WIDE_RANGE: Final = 1 << 28  # ranges of this length or longer take two words a number
+_CHUNK: Final = 1 << 14  # numbers drawn at a time
 _LARGEST: Final = {dtype: finfo(from_numpy(dtype)).max for dtype in _FLOATS}
 
-COMPILED: Final = pays_from(1 << 15)  # so many numbers by rejection are worth compiling the loop
+COMPILED: Final = pays_from(1 << 15)  # count from which compiling the rejection loop pays off
 
 Shape = tuple[int, ...]
 
@@ -41,9 +41,9 @@ fast_samplers: Final = kernels_of("random.fast_samplers")
 
 
 class Generator:
-    """A source of random numbers: a Mersenne twister and the second half of a normal pair.
+    """A random number generator: a Mersenne twister and the second half of a normal pair.
 
-    Methods give arrays of a shape and a NumPy dtype, in row-major order.
+    Methods return arrays of a shape and a NumPy dtype, in row-major order.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Generator:
     # Seeds and state
 
     def manual_seed(self, seed: int) -> Self:
-        """Start the sequence that belongs to `seed`; negative ones count from 2**64 down."""
+        """Start the sequence of `seed`. Negative seeds count from 2**64 down."""
         if not isinstance(seed, int):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= seed < 1 << 64:
@@ -67,7 +67,7 @@ class Generator:
 
     @cached_property
     def _twister(self) -> Any:
-        """NumPy's generator of words: a program that draws nothing need not load `numpy.random`."""
+        """NumPy's Mersenne twister. `numpy.random` is loaded only when something is drawn."""
         with own_work("loads random numbers"):
             twister = np.random.MT19937(0)
         _start(twister, self._seed)
@@ -77,17 +77,17 @@ class Generator:
         return self._seed
 
     def seed(self) -> int:
-        """Start a sequence nobody can foresee, and return its seed."""
+        """Start an unpredictable sequence, and return its seed."""
         self.manual_seed(int.from_bytes(os.urandom(8), "big"))
         return self._seed
 
     def get_state(self) -> Array:
-        """Return everything that decides the numbers to come, as PyTorch's 5056 bytes."""
+        """Return the state as PyTorch's 5056 bytes."""
         with self._lock:
             return generator_state.pack(self._snapshot())
 
     def set_state(self, state: Array) -> Self:
-        """Go on where the generator that gave `state` was."""
+        """Continue from a state returned by `get_state`."""
         snapshot = generator_state.unpack(state)
         with self._lock:
             self._seed = snapshot.seed
@@ -117,20 +117,20 @@ class Generator:
         return np.asarray(self._twister.random_raw(count))
 
     def _unit(self, count: int, dtype: np.dtype[Any]) -> Array:
-        """Return numbers in [0, 1): of two words for float64, of one for any other dtype."""
+        """Return numbers in [0, 1), from two words each for float64, from one for other dtypes."""
         wide = dtype == random.FLOAT64
         return self._made(count, dtype, np.float64 if wide else np.float32, np.asarray)
 
     def _made(
         self, count: int, drawn: np.dtype[Any], dtype: Any, make: Callable[[Array], Array]
     ) -> Array:
-        """Make something of each of so many numbers in [0, 1), drawn as for a dtype."""
+        """Apply `make` to `count` numbers in [0, 1), drawn as for dtype `drawn`."""
         wide = drawn == random.FLOAT64
         unit = random.unit_float64 if wide else random.unit_float32
         if count <= _CHUNK:
             return make(unit(self._words(count << wide)))
         made = np.empty(count, dtype)
-        for start in range(0, count, _CHUNK):  # words stay in the cache
+        for start in range(0, count, _CHUNK):  # chunks stay in the cache
             part = made[start : start + _CHUNK]
             part[:] = make(unit(self._words(part.size << wide)))
         return made
@@ -160,7 +160,7 @@ class Generator:
         *,
         contiguous: bool = True,
     ) -> Array:
-        """Return normal numbers. Fewer than 16, or for a strided tensor, are drawn two by two."""
+        """Return normal numbers. Fewer than 16, or for a strided tensor, are drawn in pairs."""
         dtype = np.dtype(dtype)
         if dtype.kind == "c":
             parts = self.normal((*shape, 2), random.real_dtype(dtype), mean, std / math.sqrt(2))
@@ -177,7 +177,7 @@ class Generator:
         return random.rounded(values, dtype).reshape(shape)
 
     def _normal_pairs(self, count: int) -> Array:
-        """Return float64 numbers; the second of a pair that nobody took is kept for the next."""
+        """Return float64 numbers. An unused second of a pair is stored for the next call."""
         kept = [] if self._second_normal is None or not count else [self._second_normal]
         missing = count - len(kept)
         fresh = random.normal_pairs(self._unit(missing + missing % 2, random.FLOAT64))
@@ -186,9 +186,9 @@ class Generator:
         return np.concatenate([kept, fresh[:missing]])
 
     def _normal_blocks(self, count: int, dtype: np.dtype[Any], mean: float, std: float) -> Array:
-        """Return numbers in blocks of 16; of a shorter tail, the last 16 are drawn once more."""
+        """Return numbers in blocks of 16. A partial last block is the last 16 drawn again."""
         whole = count - count % random.BLOCK
-        # For a half PyTorch draws the tail once, for other floats twice.
+        # For half dtypes PyTorch draws the tail once, for other floats twice.
         unit = self._unit(whole if dtype in HALVES else count, dtype)
         if whole == count:
             return self._scaled_blocks(unit, mean, std)
@@ -199,7 +199,7 @@ class Generator:
         return random.scaled(values, mean, std)
 
     def _scaled_blocks(self, unit: Array, mean: float, std: float) -> Array:
-        """Turn uniform numbers into normal ones, where they are."""
+        """Transform uniform numbers to normal ones in place."""
         many = unit.size >= LARGE
         for start in range(0, unit.size, _CHUNK):
             part = unit[start : start + _CHUNK]
@@ -207,14 +207,14 @@ class Generator:
         return unit
 
     def normal_around(self, mean: Array, std: Array) -> Array:
-        """Return one normal number for each mean and standard deviation of two equal shapes."""
+        """Return one normal number for each pair of mean and standard deviation."""
         if np.any(std < 0):
             raise RuntimeError("normal expects all elements of std >= 0.0")
         shape = np.broadcast_shapes(mean.shape, std.shape)
         return np.asarray(self.normal(shape, mean.dtype) * std + mean)
 
     def integers(self, low: int, high: int, shape: Shape, dtype: Any = np.int64) -> Array:
-        """Return whole numbers of [low, high)."""
+        """Return integers in [low, high)."""
         if low >= high:
             raise RuntimeError(
                 f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
@@ -231,7 +231,7 @@ class Generator:
         return values.astype(dtype).reshape(shape)
 
     def full_range(self, shape: Shape, dtype: Any) -> Array:
-        """Return any whole number the dtype holds from zero up: what `random_()` gives."""
+        """Return integers from zero to the dtype's maximum, as `random_()` does."""
         dtype = np.dtype(dtype)
         count = math.prod(shape)
         with self._lock:
@@ -252,7 +252,7 @@ class Generator:
         return random.permutation(words, count).astype(dtype, copy=False)
 
     def bernoulli(self, p: float | Array, shape: Shape | None = None) -> Array:
-        """Return True with probability p: one p for a shape, or an array of its own for each."""
+        """Return True with probability p: one p for a shape, or an array with one p for each."""
         if isinstance(p, np.ndarray):
             if not np.all((p >= 0) & (p <= 1)):
                 raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
@@ -267,7 +267,7 @@ class Generator:
         return made.reshape(shape)
 
     def exponential(self, shape: Shape, dtype: Any, rate: float = 1.0) -> Array:
-        """Return waiting times for what happens `rate` times in a unit of time."""
+        """Return exponentially distributed numbers."""
         if not rate > 0:
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
         dtype = np.dtype(dtype)
@@ -285,21 +285,21 @@ class Generator:
         return made.reshape(shape)
 
     def gamma(self, shapes: Array) -> Array:
-        """Return float64 gamma numbers, one of each shape."""
+        """Return float64 gamma numbers, one for each shape parameter."""
         return self._accepted("fill_gamma", 4, *samplers.gamma_constants(shapes))
 
     def poisson(self, rates: Array) -> Array:
-        """Return counts of what happens at these rates, as float64."""
+        """Return Poisson counts of these rates, as float64."""
         small = float(np.max(rates, initial=1.0, where=rates < 10))
         return self._accepted("fill_poisson", 4 + math.ceil(small), rates)
 
     def binomial(self, counts: Array, ps: Array) -> Array:
-        """Return numbers of successes, as float64."""
+        """Return binomial counts as float64."""
         counts, ps = np.broadcast_arrays(counts, ps)
         return self._accepted("fill_binomial", 14, counts, ps)
 
     def _accepted(self, fill: str, guess: int, *parameters: Array) -> Array:
-        """Draw by rejection, see Note [Words taken one by one]; `guess` units are for each."""
+        """Draw by rejection, see Note [Words taken one by one]; `guess` units for each at first."""
         rows = [np.ascontiguousarray(p, np.float64).reshape(-1) for p in parameters]
         out = np.empty(rows[0].size)
         run = getattr(samplers if out.size < COMPILED else fast_samplers(), fill)
@@ -320,7 +320,7 @@ class Generator:
         return out.reshape(parameters[0].shape)
 
     def multinomial(self, weights: Array, count: int, *, replacement: bool = False) -> Array:
-        """Return `count` classes drawn by their weights, for each row of weights."""
+        """Return `count` classes drawn by weight, for each row of weights."""
         _check_weights(weights, count, replacement=replacement)
         rows = weights.reshape(-1, weights.shape[-1])
         if replacement and count > 1:
@@ -334,7 +334,7 @@ class Generator:
 
 
 def _start(twister: Any, seed: int) -> None:
-    """Start the sequence of a seed; a plain MT19937 spreads it in a way that is not PyTorch's."""
+    """Start the sequence of a seed. MT19937's own seeding differs from PyTorch's."""
     np.random.RandomState(twister).seed(seed % (1 << 32))
 
 

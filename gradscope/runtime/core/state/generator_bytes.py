@@ -1,4 +1,4 @@
-"""The bytes of a generator's state: PyTorch's layout, so that either library reads the other's."""
+"""The bytes of a generator's state, in PyTorch's layout, so that both libraries can read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORDS: Final = 624
 _LAYOUT: Final = np.dtype(
     [
         ("seed", np.uint64),
-        ("left", np.int32),  # words until the next 624 are made, and one more
+        ("left", np.int32),  # words left until the next 624, plus one
         ("seeded", np.int32),
         ("next", np.uint64),
         ("key", np.uint64, WORDS),
@@ -29,11 +29,11 @@ SIZE: Final = _LAYOUT.itemsize
 
 
 class Snapshot(NamedTuple):
-    """What decides the numbers a generator will give."""
+    """The full state of a generator."""
 
     seed: int
     key: Array
-    position: int  # in the key; 624 when it is used up
+    position: int  # in the key; 624 if it is used up
     untouched: bool  # nothing was drawn since the seed was set
     second_normal: float | None
 
@@ -53,7 +53,7 @@ def pack(snapshot: Snapshot) -> Array:
 
 
 def unpack(state: Array) -> Snapshot:
-    """Return what bytes made by `pack`, or by PyTorch, say."""
+    """Return the state in bytes written by `pack` or by PyTorch."""
     if state.dtype != np.uint8:
         raise TypeError("RNG state must be a torch.ByteTensor")
     if state.size != SIZE:

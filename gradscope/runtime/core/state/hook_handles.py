@@ -1,4 +1,4 @@
-"""What registering a hook returns: a way to take it away again."""
+"""Handles that remove hooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _counting = renewed(Lock())
 
 
 class RemovableHandle:
-    """Takes a hook out of the dict it is in, and its number out of all that remember it."""
+    """Removes a hook from its dict, and its number from all dicts of options."""
 
     next_id: ClassVar[int] = 0
 
@@ -29,7 +29,7 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(map(weakref.ref, extra)) if isinstance(extra, list) else ()
 
     def _count(self, number: int | None = None) -> None:
-        """Take the next number, or one that was taken before (in a pickle)."""
+        """Take the next number, or reserve one that is in use (in a pickle)."""
         with _counting:
             self.id = RemovableHandle.next_id if number is None else number
             RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
@@ -42,7 +42,7 @@ class RemovableHandle:
         return handle
 
     def remove(self) -> None:
-        """Take the hook away. What is gone already is no error."""
+        """Remove the hook. Does nothing if it is already gone."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             found = reference()
             if found is not None:

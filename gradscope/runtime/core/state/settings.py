@@ -1,4 +1,4 @@
-"""Switches scripts set at their start, most of which have nothing to switch here."""
+"""Global settings. Most are accepted and have no effect here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.runtime.core.state.warned import warn_once
 
 @final
 class layout:  # noqa: N801 -- PyTorch's name
-    """How a tensor's elements are stored; here always strided."""
+    """The memory layout of a tensor; always strided here."""
 
     def __init__(self, name: str) -> None:
         self.name: Final = name
@@ -32,21 +32,21 @@ strided: Final = layout("strided")
 
 
 def layout_named(name: str) -> layout:
-    """The layout with this name: there is one."""
+    """The layout with this name. There is only one."""
     if name != repr(strided):
         raise RuntimeError(f"there is no layout {name} here: all tensors are strided")
     return strided
 
 
 ATTENTION: Final = frozenset({"flash", "math", "mem_efficient", "cudnn", "overrideable"})
-"""The ways PyTorch computes attention; on the CPU there are the first two."""
+"""PyTorch's attention backends. The CPU has the first two."""
 
 
 @dataclass
 class _Settings:
-    """What the program asked for."""
+    """Values set by the program."""
 
-    threads: int | None = None  # as many as BLAS takes by itself
+    threads: int | None = None  # None: BLAS's own choice
     interop_threads: int = 1
     precision: str = "highest"
     deterministic: bool = False
@@ -60,23 +60,23 @@ _settings = _Settings()
 
 @cache
 def _by_itself() -> int:
-    """How many threads BLAS took before it was told; to be asked first before it is."""
+    """BLAS's own number of threads. Must be read before it is changed."""
     return blas_threads()
 
 
 def set_num_threads(count: int) -> None:
-    """Let products of matrices and compiled kernels of large arrays run in so many threads."""
+    """Set the number of threads of matrix products and of compiled kernels."""
     _check_count("set_num_threads", count)
     put_num_threads(count)
 
 
 def chosen_threads() -> int | None:
-    """How many threads the program asked for; None if it did not."""
+    """The number of threads set by the program; None if it set none."""
     return _settings.threads
 
 
 def put_num_threads(count: int | None) -> None:
-    """Use so many threads, or, for None, as many as BLAS took before anyone chose."""
+    """Use this number of threads; None: BLAS's own choice."""
     if count != _settings.threads:
         own = _by_itself()
         set_blas_threads(own if count is None else count)
@@ -115,7 +115,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Every operation here is deterministic; the wish is only noted."""
+    """Record the choice. Every operation here is deterministic anyway."""
     if not isinstance(mode, bool):
         raise TypeError(
             "_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
@@ -125,7 +125,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def fill_memory(mode: bool) -> None:
-    """Let `empty` fill its memory, or not, while deterministic algorithms are asked for."""
+    """Choose whether `empty` fills its memory while deterministic algorithms are on."""
     _settings.fills_memory = mode
 
 
@@ -145,7 +145,7 @@ _DEBUG_MODES = ("default", "warn", "error")
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """The same wish, as a number or a word."""
+    """The same setting as a number or a word."""
     if not isinstance(debug_mode, int | str):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str) and debug_mode not in _DEBUG_MODES:
@@ -164,12 +164,12 @@ def get_deterministic_debug_mode() -> int:
 
 
 def attention_allows(way: str) -> bool:
-    """Whether attention may be computed in this way."""
+    """Whether attention may use this backend."""
     return way in _settings.attention
 
 
 def allow_attention(way: str, enabled: bool) -> None:
-    """Let attention be computed in this way, or not."""
+    """Allow or forbid an attention backend."""
     if not isinstance(enabled, bool):
         raise RuntimeError(f"set_sdp_use_{way} expects a bool, but got {type(enabled).__name__}")
     others = _settings.attention - {way}
@@ -178,7 +178,7 @@ def allow_attention(way: str, enabled: bool) -> None:
 
 @contextmanager
 def attention_by(ways: Iterable[str]) -> Iterator[None]:
-    """Inside, attention is computed in these ways only."""
+    """Allow only these attention backends inside the block."""
     before = _settings.attention
     _settings.attention = frozenset(ways)
     try:
@@ -188,12 +188,12 @@ def attention_by(ways: Iterable[str]) -> Iterator[None]:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether this can be chosen; it cannot: numbers near zero are kept."""
+    """Returns False: flushing denormals is not supported."""
     return False
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Make new tensors of this dtype. Prefer `set_default_dtype`."""
+    """Set the default dtype by tensor type. Prefer `set_default_dtype`."""
     name = t if isinstance(t, str) else repr(t).partition("'")[2].partition("'")[0]
     kind = next((k for k in dtypes.ALL if name == f"torch.{k.scalar_name}Tensor"), None)
     if kind is None and name.startswith("torch.cuda."):

@@ -1,13 +1,13 @@
-"""Signal handlers of the program run between operations, as in PyTorch, and never inside one.
+"""The program's signal handlers run between operations, as in PyTorch, and never inside one.
 
 # Note [Between operations]
-Python runs a handler between any two of its instructions. PyTorch's operations and its engine are
-one instruction each; here they are Python, and a handler that came in the middle would see what
-they are about: gradients switched off, a tensor half written, a call half told. So a handler that
-finds the program inside of one waits until it returns: the frame that called it gets a trace
-function, which Python calls before the next instruction there, and which lets the handler run.
-Nothing is asked on the way of a call that no signal interrupts. A debugger's own trace function
-rests meanwhile. A hook that the operation calls is the program, too.
+Python runs a handler between any two of its instructions. PyTorch's operations and engine are one
+instruction each. Here they are Python, and a handler in their middle would see intermediate states:
+gradients switched off, a tensor half written, a call half reported. So a handler that interrupts an
+operation is postponed until it returns: the frame that called the operation gets a trace function,
+which Python calls before the next instruction there, and which runs the handler. Calls without a
+signal cost nothing more. A debugger's own trace function is paused meanwhile. A hook called by an
+operation counts as the program.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _BETWEEN = tuple(
         "commands",
     )
 )
-"""Rooms of gradscope where a program waits, for work or for others: no operations."""
+"""Parts of gradscope in which a program only waits. They do not count as operations."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
 
 def when_back(frame: FrameType | None, handler: Handler, number: int) -> bool:
-    """Call a handler when the operation that this frame is inside of returns; False: of none."""
+    """Call a handler when the operation around this frame returns. False if there is none."""
     caller = called_from(frame)
     if caller is not None:
         _Waiting.add(caller, handler, number)
@@ -62,7 +62,7 @@ def when_back(frame: FrameType | None, handler: Handler, number: int) -> bool:
 
 
 class Between:
-    """A handler of the program that waits for the operation it finds under way."""
+    """A handler of the program that is postponed while an operation runs."""
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
@@ -72,7 +72,7 @@ class Between:
 
 
 def called_from(frame: FrameType | None) -> FrameType | None:
-    """The program's frame that called the operation this one is inside of; None: it is in none."""
+    """The program's frame that called the operation around this frame; None if there is none."""
     inside = False
     while frame is not None:
         if _is_operation(frame):
@@ -84,20 +84,20 @@ def called_from(frame: FrameType | None) -> FrameType | None:
 
 
 def _is_tracing(frame: FrameType, traced: FrameType | None) -> bool:
-    """Whether Python runs this because of what it traces: a debugger's or a profiler's function."""
+    """Whether this frame belongs to a trace function of a debugger or profiler."""
     functions = (traced and traced.f_trace, sys.gettrace(), sys.getprofile())
     return any(_code_of(each) is frame.f_code for each in functions if each is not None)
 
 
 def _code_of(function: Any) -> Any:
-    """The code of a function, of a bound method, or of an object that can be called."""
+    """The code of a function, a bound method, or a callable object."""
     if not hasattr(function, "__code__"):
         function = getattr(type(function), "__call__", None)  # noqa: B004  it is read, not tested
     return getattr(function, "__code__", None)
 
 
 def _is_operation(frame: FrameType) -> bool:
-    """Whether this is of gradscope's operations; a dataclass's methods are text of no file."""
+    """Whether this frame is one of gradscope's operations. Methods of dataclasses have no file."""
     file = frame.f_code.co_filename
     if file == "<string>":
         name = str(frame.f_globals.get("__name__"))
@@ -106,7 +106,7 @@ def _is_operation(frame: FrameType) -> bool:
 
 
 def _is_below(frame: FrameType) -> bool:
-    """Whether this is of what operations stand on: NumPy, Numba, the standard library, imports."""
+    """Whether this frame belongs to NumPy, Numba, the standard library, or an import."""
     file, caller = frame.f_code.co_filename, frame.f_back
     if file.startswith(_STANDARD):
         return "-packages" not in file.removeprefix(_STANDARD) or _finds(frame.f_code, caller)
@@ -114,9 +114,9 @@ def _is_below(frame: FrameType) -> bool:
 
 
 def _finds(code: CodeType, caller: FrameType | None) -> bool:
-    """Whether an import asks this for a module, rather than running the module's own code.
+    """Whether an import searches for a module here, rather than running the module's own code.
 
-    A recording's stand-ins for functions bear the name of an import's file, too.
+    Functions that a recording puts in place of others also have the name of an import's file.
     """
     if caller is None or code.co_name == "<module>":
         return False
@@ -125,11 +125,11 @@ def _finds(code: CodeType, caller: FrameType | None) -> bool:
 
 
 class _Waiting:
-    """Handlers that wait until an operation returns, or calls the program."""
+    """Postponed handlers, until an operation returns or calls the program."""
 
     handlers: ClassVar[list[tuple[Handler, int]]] = []
     before: ClassVar[Any] = None
-    """The trace function of a debugger, which has to miss what the operation does meanwhile."""
+    """A debugger's trace function, which is paused until the operation returns."""
 
     @classmethod
     def add(cls, caller: FrameType, handler: Handler, number: int) -> None:
@@ -145,21 +145,21 @@ class _Waiting:
 
     @classmethod
     def called(cls, frame: FrameType, event: str, arg: object) -> None:  # noqa: ARG003  Python's
-        """What Python asks of each call: whether it is of the program."""
+        """Trace function for calls: detects calls of the program."""
         ours = frame.f_code.co_filename.startswith(_OPERATIONS) or _is_operation(frame)
         if not ours and not _is_below(frame):
             cls.run(frame)
 
     @classmethod
     def run(cls, frame: FrameType) -> None:
-        """Control is with the program."""
+        """Run the postponed handlers: the program has control."""
         sys.settrace(cls.before)
         try:
-            while cls.handlers:  # what interrupts a handler is not traced: it is done here, too
+            while cls.handlers:  # signals during a handler are not traced, but handled here
                 handler, number = cls.handlers.pop(0)
                 handler(number, frame)
                 sys.settrace(cls.before)
-        finally:  # one has raised: the others find the program where it handles that
+        finally:  # a handler raised: run the others where the program handles that
             while cls.handlers:
                 again = (threading.get_ident(), cls.handlers.pop(0)[1])
                 timer = threading.Timer(SOON, signal.pthread_kill, again)
@@ -168,7 +168,7 @@ class _Waiting:
 
 
 class _Returned:
-    """The trace function of a frame to which an operation will return."""
+    """The trace function of the frame that called the operation."""
 
     def __init__(self, before: Any) -> None:
         self._before = before.before() if isinstance(before, _Returned) else before
@@ -177,14 +177,14 @@ class _Returned:
         return self._before
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Any:
-        """It has returned, or has raised."""
+        """The operation has returned or raised."""
         frame.f_trace, frame.f_trace_opcodes = self._before, False
         _Waiting.run(frame)
         return self._before
 
 
 def run_between_operations() -> None:
-    """From now on, let what is handed to `signal.signal` wait for operations to return."""
+    """From now on, postpone handlers given to `signal.signal` until operations return."""
     module: Any = signal
     if hasattr(module.signal, "__wrapped__"):
         return
@@ -207,7 +207,7 @@ def run_between_operations() -> None:
 
 
 def _waiting(handler: Any) -> Any:
-    """The handler as it is set: those of gradscope itself, and Ctrl-C, know when they may run."""
+    """The handler to install. gradscope's own and Ctrl-C are not wrapped."""
     ours = str(getattr(handler, "__module__", "")).startswith("gradscope.")
     if not callable(handler) or handler is signal.default_int_handler or ours:
         return handler
@@ -215,5 +215,5 @@ def _waiting(handler: Any) -> Any:
 
 
 def _programs(handler: Any) -> Any:
-    """The handler as the program knows it."""
+    """The handler that the program set."""
     return handler.handler if isinstance(handler, Between) else handler

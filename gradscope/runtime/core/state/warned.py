@@ -10,13 +10,13 @@ from gradscope.runtime.core.state.frames import is_ours
 
 
 class Always:
-    """Whether what is said once in a process is said each time instead."""
+    """Whether warnings that are given once per process are repeated."""
 
     on = False
 
 
 def set_warn_always(b: bool) -> None:
-    """Repeat the warnings that otherwise come once in a process."""
+    """Repeat warnings that otherwise are given once per process."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     Always.on = b
@@ -27,7 +27,7 @@ def is_warn_always_enabled() -> bool:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, as from the nearest line on the stack that is not the runtime's own."""
+    """Warn, with the location of the nearest frame outside the runtime."""
     frame, level = sys._getframe(0), 1
     while frame.f_back is not None and is_ours(frame):
         frame, level = frame.f_back, level + 1
@@ -38,14 +38,14 @@ _said: set[str] = set()
 
 
 def warn_once(text: str) -> None:
-    """Warn, the first time in this process."""
+    """Warn, but only once per process."""
     if text not in _said or Always.on:
         _said.add(text)
         warn(text)
 
 
 def while_failing(say: Callable[[], None]) -> None:
-    """Give a warning while an error is under way, which goes first where warnings are errors."""
+    """Give a warning during an error. The error goes first if warnings are errors."""
     try:
         say()
     except Warning as warning:

@@ -1,4 +1,4 @@
-"""Sets of what is alive, which other threads add to at any time."""
+"""Weak sets that other threads may change at any time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Alive(WeakSet[T]):
-    """A weak set that may be gone through while another thread changes it: what is there now."""
+    """A weak set that can be iterated while other threads change it: a snapshot."""
 
     def __iter__(self) -> Iterator[T]:
         data: Any = self.data  # type: ignore[attr-defined]  # the references

@@ -1,1 +1,1 @@
-"""Tensors: the class, its memory, its views, and how tensors are made."""
+"""Tensors: the class, its memory, views, and factories."""

@@ -1,4 +1,4 @@
-"""Copies of tensors: copy, deepcopy and pickle. What shared memory shares it in the copy too."""
+"""Copies of tensors: copy, deepcopy and pickle. Shared memory is also shared in the copy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.core.tensors.views.inference import mark
 
 
 def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
-    """A copy with memory of its own; only leaves can be copied."""
+    """A copy with its own memory. Only leaves can be copied."""
     if not tensor.is_leaf:
         raise copy_of_non_leaf(tensor)
     if id(tensor) in memo:
@@ -38,13 +38,13 @@ def deep_copy(tensor: Any, memo: dict[Any, Any]) -> Any:
 
 def _copied_memory(tensor: Any, copies: dict[int, Storage]) -> Any:
     storage, array = tensor.untyped_storage(), tensor._array
-    if bits_of(tensor) != PLAIN:  # what is copied is what it reads
+    if bits_of(tensor) != PLAIN:  # copy the values it shows
         array = array.copy(order="K")
         return _on(Storage(array, storage.device), array, type(tensor))
     key = id(storage.array)
     if key not in copies:
         whole = array.nbytes == len(storage.bytes())
-        if whole:  # nothing else can be seen through it: an array of its own, as any new tensor's
+        if whole:  # not visible elsewhere: an array of its own, as in a new tensor
             array = array.copy(order="K")
             copies[key] = Storage(array, storage.device)
             return _on(copies[key], array, type(tensor))
@@ -55,7 +55,7 @@ def _copied_memory(tensor: Any, copies: dict[int, Storage]) -> Any:
 
 
 def _on(storage: Storage, array: Any, cls: type) -> Any:
-    """A leaf of this class that looks at a storage through this array."""
+    """A leaf of this class on a storage, with this array."""
     made: Any = new(cls)
     made._array = array
     made._edge = made._meta = made._versions = None
@@ -67,14 +67,14 @@ def _on(storage: Storage, array: Any, cls: type) -> Any:
 
 
 WITHOUT_STORAGE = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
-"""Dtypes younger than PyTorch's typed storages: a pickle has their bytes, and the dtype apart."""
+"""Dtypes without typed storages in PyTorch: a pickle has their bytes, and the dtype separately."""
 
 
-# Taking apart and putting together --------------------------------------------------------------
+# Reducing and rebuilding ------------------------------------------------------------------------
 
 
 def reduce(tensor: Any, protocol: Any = None) -> Any:
-    """How copy and pickle take a tensor apart; what had a history comes back as a leaf."""
+    """How copy and pickle reduce a tensor. A non-leaf becomes a leaf."""
     warn_if_has_hooks(tensor)
     rebuild: Callable[..., Any] = rebuild_tensor
     parts = parts_of(tensor)
@@ -88,7 +88,7 @@ def reduce(tensor: Any, protocol: Any = None) -> Any:
 
 
 def parts_of(tensor: Any) -> tuple[Any, ...]:
-    """Storage, offset, sizes, strides, whether it requires a gradient, no hooks, and its bits."""
+    """Storage, offset, sizes, strides, requires_grad, no hooks, and its bits."""
     bits = {name: True for name, is_set in bits_of(tensor)._asdict().items() if is_set}
     return (
         TypedStorage(origin_of(tensor), tensor.dtype),
@@ -110,7 +110,7 @@ def rebuild_tensor(
     backward_hooks: Any,
     metadata: dict[str, bool] | None = None,
 ) -> Any:
-    """A leaf from its parts. `metadata` says with which bits its storage is to be read."""
+    """A leaf from its parts. `metadata` has the conj and neg bits."""
     untyped = storage.bare
     dtype = dtypes.uint8 if storage.dtype is None else storage.dtype
     array = strided(untyped, dtype.numpy, tuple(sizes), tuple(strides), offset)
@@ -124,7 +124,7 @@ def rebuild_tensor(
 def rebuild_plain(
     storage: TypedStorage, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]
 ) -> Any:
-    """A tensor from its parts as PyTorch wrote them long ago."""
+    """A tensor from its parts, in an old format of PyTorch."""
     return rebuild_tensor(storage, offset, sizes, strides, False, None)
 
 
@@ -138,7 +138,7 @@ def rebuild_of_dtype(
     dtype: Any,
     metadata: dict[str, bool] | None = None,
 ) -> Any:
-    """A leaf of a dtype that PyTorch has no storages of: there its storage holds bytes."""
+    """A leaf of a dtype without typed storage in PyTorch: its storage holds bytes."""
     typed = TypedStorage(storage.bare, dtype)
     return rebuild_tensor(typed, offset, sizes, strides, requires_grad, backward_hooks, metadata)
 
@@ -156,7 +156,7 @@ def rebuild_subclass(
 
 
 def state_of(tensor: Any) -> Any:
-    """What users added: attributes, and slots of a subclass beside them."""
+    """Users' additions: attributes, and slots of a subclass."""
     attributes = {k: v for k, v in tensor.__dict__.items() if k != "wrapped_number"}
     slots = {name: getattr(tensor, name) for name in _slots(type(tensor)) if hasattr(tensor, name)}
     return (attributes, slots) if slots else attributes
@@ -179,7 +179,7 @@ def set_state(tensor: Any, state: Any) -> None:
 
 
 def warn_if_has_hooks(tensor: Any) -> None:
-    """Warn of each hook that will not be saved with a tensor, and that nobody said it of."""
+    """Warn of hooks that are not serialized, unless they are marked as such."""
     for hook in list((tensor._backward_hooks or {}).values()):
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(

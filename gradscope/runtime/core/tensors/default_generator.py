@@ -1,4 +1,4 @@
-"""The state of random numbers: seeds, and the generator calls use when they are given none."""
+"""Seeds and the default generator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 
 class Generator(generator.Generator):
-    """A source of random numbers a program holds itself: `torch.Generator`."""
+    """A random number generator: `torch.Generator`."""
 
     def __init__(self, device: Any = "cpu") -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Generator(generator.Generator):
         return super().set_state(getattr(state, "_array", state))
 
     def clone_state(self) -> Any:
-        """Another generator that will give the same numbers."""
+        """A new generator in the same state."""
         return _restored(self.device, self.get_state())
 
     def __reduce__(self) -> Any:
@@ -46,17 +46,17 @@ default_generator = Generator()
 
 
 def chosen(given: Any) -> Any:
-    """The generator a call draws from."""
+    """The generator that a call draws from."""
     return default_generator if given is None else given
 
 
 def manual_seed(seed: int) -> Any:
-    """Start the default generator's sequence that belongs to this seed."""
+    """Start the default generator's sequence of this seed."""
     return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
-    """Start a sequence nobody can foresee."""
+    """Start an unpredictable sequence."""
     return default_generator.seed()
 
 
@@ -80,7 +80,7 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: str | None = None,
 ) -> Iterator[None]:
-    """Draw inside without moving on outside. All devices here draw from one generator."""
+    """Restore the random state at the end of the block. All devices share one generator."""
     if not enabled:
         yield
         return

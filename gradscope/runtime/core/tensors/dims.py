@@ -1,4 +1,4 @@
-"""Which dimension is meant: negative numbers count from the last, others are refused in words."""
+"""Dimension arguments: negative ones count from the last; invalid ones raise an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.core.errors.arguments.raise_wrong_call import blame_the_c
 
 
 def wrapped(dim: Any, ndim: int) -> int:
-    """The dimension counted from the first. A tensor without dimensions counts as having one."""
+    """The dim counted from the first. A tensor without dims counts as having one."""
     reach = ndim or 1
     try:
         if -reach <= dim < reach:
@@ -26,7 +26,7 @@ def wrapped(dim: Any, ndim: int) -> int:
 
 
 def wrapped_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:
-    """Several dimensions, each of which may be named once."""
+    """Several dims, without repetitions."""
     found = tuple(wrapped(dim, ndim) for dim in dims)
     if len(set(found)) < len(found):
         twice = next(dim for i, dim in enumerate(found) if dim in found[:i])
@@ -37,7 +37,7 @@ def wrapped_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:
 def sizes(given: tuple[Any, ...], function: str = "") -> tuple[int, ...]:
     """The sizes of `view(2, 3)`, `view((2, 3))` and `view(torch.Size([2, 3]))`.
 
-    The function that wants them is named in what refuses them; it is the caller, if not said.
+    `function` is the name in errors; the caller's name if it is empty.
     """
     if len(given) == 1 and isinstance(given[0], tuple | list):
         given = tuple(given[0])
@@ -52,7 +52,7 @@ SIZE_NAMES = {"permute": "dims", "repeat": "repeats", "reshape": "shape"}
 
 
 def no_sizes(given: tuple[Any, ...], function: str) -> TypeError:
-    """What is raised when one of these is no whole number."""
+    """The error for a size that is not an integer."""
     place, wrong = next(x for x in enumerate(given, 1) if not hasattr(x[1], "__index__"))
     name, said = (
         type(wrong).__name__,
@@ -72,5 +72,5 @@ def no_sizes(given: tuple[Any, ...], function: str) -> TypeError:
 
 
 def text(numbers: Sequence[int]) -> str:
-    """Sizes as PyTorch writes them in its errors."""
+    """Sizes as PyTorch's errors show them."""
     return str(list(numbers))

@@ -1,10 +1,10 @@
-"""Which device tensors, gradients and nodes are on, once a program has others than the CPU.
+"""Devices of tensors, gradients and nodes, once a program uses others than the CPU.
 
-# Note [Devices off the short road]
-Nobody pays for simulated devices who has none: the first tensor on one sets `ThreadState.devices`,
-and from then on every call takes the long way round (calls/long_way.py), where devices are looked
-at. A tensor's device is that of its storage; tensors without one are on the CPU. A node's device is
-that of the gradients it takes, and stands in its `Extra`; nodes without are the CPU's.
+# Note [Devices off the fast path]
+Simulated devices cost nothing unless used: the first tensor on one sets `ThreadState.devices`, and
+from then on every call takes the general path (calls/long_way.py), which checks devices. A tensor's
+device is that of its storage; tensors without storage are on the CPU. A node's device is that of
+the gradients it receives, stored in its `Extra`; other nodes run on the CPU.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @layout_only
 def wrapped_on(array: Any, where: device | None) -> Any:
-    """A tensor around an array on a device, without history."""
+    """A detached tensor with an array on a device."""
     made = fresh(array)
     if where is not None and where is not CPU:
         made._storage = Storage(made._array, where)
@@ -40,7 +40,7 @@ def wrapped_on(array: Any, where: device | None) -> Any:
 
 @layout_only
 def place(made: Any, where: device) -> Any:
-    """Let a fresh tensor be on a device."""
+    """Put a new tensor on a device."""
     if where is CPU and made._storage is None:
         return made
     if not ThreadState.devices:
@@ -52,17 +52,17 @@ def place(made: Any, where: device) -> Any:
 
 
 def mark(node: Node, tensor: Any) -> None:
-    """Let a node run where the tensor is whose gradient it takes."""
+    """Let a node run on the device of the tensor whose gradient it receives."""
     storage = tensor._storage
     if storage is not None and storage.device is not None:
         node.extra().device = storage.device
 
 
 def common(op: Operation, values: Sequence[Any]) -> device | None:
-    """The one device of all tensors of a call; None for the CPU.
+    """The common device of all tensors of a call; None for the CPU.
 
-    A number goes everywhere, and so does a CPU tensor without dimensions. Inside a derivative's
-    formula other CPU tensors do, too: they are the formula's own constants. `copy_` goes across.
+    Numbers and CPU tensors without dims are valid for every device. Inside a derivative's formula
+    other CPU tensors are, too: they are constants of the formula. `copy_` works across devices.
     """
     if op.name == "copy_":
         return _device_written_to(*values[:2])
@@ -86,7 +86,7 @@ def common(op: Operation, values: Sequence[Any]) -> device | None:
 
 
 def _device_written_to(target: Any, source: Any) -> device | None:
-    """Where a tensor is that another is copied into, which has then been waited for."""
+    """The device of the target of a copy, after waiting for the source."""
     where = None if target._storage is None else target._storage.device
     if source._storage is not None and source._storage.device not in (None, where):
         read(source)
@@ -117,7 +117,7 @@ def on_device(
 
 
 def read(tensor: Any) -> None:
-    """A value leaves its device: wait until it is there."""
+    """Wait until a value that leaves its device is computed."""
     storage = tensor._storage
     if storage is None or storage.device is None:
         return
@@ -132,15 +132,15 @@ def read(tensor: Any) -> None:
 DEPENDS_ON_NUMBERS = frozenset(
     {"bincount", "histc", "index", "masked_select", "nonzero", "unique_dim", "_unique", "_unique2"}
 )
-"""Operations whose results' shapes depend on numbers."""
+"""Operations whose result shapes depend on values."""
 
 
 @cache
 def without_numbers(op: Operation) -> Operation:
-    """The operation on tensors without numbers.
+    """The operation on tensors without data.
 
-    Results get their shape from the kernel, run on memory that nobody has written to; a write in
-    place writes nothing.
+    Result shapes come from the kernel, run on uninitialized memory. An in-place write writes
+    nothing.
     """
     if op.base_name in DEPENDS_ON_NUMBERS:
         kernel: Any = _Refused(op.base_name, op.kernel)
@@ -159,7 +159,7 @@ def _untouched(target: Any, *rest: Any, **options: Any) -> Any:
 
 
 class _Refused:
-    """A kernel that cannot know how large its result is."""
+    """A kernel that cannot determine the size of its result."""
 
     def __init__(self, name: str, kernel: Any) -> None:
         self._name = name

@@ -1,7 +1,7 @@
-"""How a tensor prints: PyTorch's `repr`, character for character.
+"""PyTorch's `repr` of tensors, character for character.
 
-A formatter looks at all values that will be shown and settles one width and one notation for them;
-then vectors are broken into lines, matrices into rows, and long ones shortened to their edges.
+A formatter chooses one width and one notation for all values that are shown. Then vectors are
+broken into lines, matrices into rows, and long ones shortened to their edges.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from gradscope.runtime.core.kernels.support import Array
 
 
 class PrintOptions(NamedTuple):
-    """How much of a tensor is printed, and how precisely."""
+    """Options of printing: precision and number of elements."""
 
     precision: int = 4
-    threshold: float = 1000  # with more elements than this, only the edges are shown
+    threshold: float = 1000  # more elements are summarized by their edges
     edgeitems: int = 3
     linewidth: int = 80
-    sci_mode: bool | None = None  # None: where the magnitudes ask for it
+    sci_mode: bool | None = None  # None: by the magnitudes
 
 
 PROFILES: Final = {
@@ -32,7 +32,7 @@ PROFILES: Final = {
 
 
 class _Current:
-    """The options in force."""
+    """The present options."""
 
     def __init__(self) -> None:
         self.options = PROFILES["default"]
@@ -49,7 +49,7 @@ def set_printoptions(
     profile: Literal["default", "short", "full"] | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Change how tensors print from now on; what is not given stays, but for `sci_mode`."""
+    """Set options of printing. Options not given stay unchanged, except `sci_mode`."""
     options = _current.options if profile is None else PROFILES[profile]
     given = {
         "precision": precision,
@@ -71,7 +71,7 @@ def format_tensor(
     tangent: str | None = None,
     class_name: str = "tensor",
 ) -> str:
-    """Return what `repr` of a tensor says. Of one on the meta device, the array gives the shape."""
+    """Return the `repr` of a tensor. On the meta device the array only gives the shape."""
     options = _current.options
     hidden = device.startswith("meta")
     empty = array.size == 0 and not hidden
@@ -94,7 +94,7 @@ def format_tensor(
 
 
 def _is_implied(dtype: dtypes.dtype, *, empty: bool) -> bool:
-    """Tell whether a reader of the values knows the dtype without being told."""
+    """Tell whether the dtype is implied by the values."""
     default = dtypes.get_default_dtype()
     if empty or dtype is default:
         return dtype is default
@@ -103,7 +103,7 @@ def _is_implied(dtype: dtypes.dtype, *, empty: bool) -> bool:
 
 
 def _joined(text: str, suffixes: list[str], linewidth: int, width: int) -> str:
-    """Append the suffixes, each on a new line where the old one is full."""
+    """Append the suffixes, each on a new line if the present one is full."""
     indent = " " * width
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
@@ -130,7 +130,7 @@ def _contents(array: Array, options: PrintOptions, indent: int) -> str:
 
 
 def _edges(array: Array, edgeitems: int) -> Array:
-    """Return the values that a shortened print shows."""
+    """Return the values that a summarized print shows."""
     for axis, size in enumerate(array.shape):
         if size > 2 * edgeitems:
             kept = [*range(edgeitems), *range(size - edgeitems, size)]
@@ -139,7 +139,7 @@ def _edges(array: Array, edgeitems: int) -> Array:
 
 
 class Formatter(NamedTuple):
-    """Turns whole numbers and booleans into text of one width."""
+    """Formats integers and booleans with one width."""
 
     width: int
 
@@ -148,12 +148,12 @@ class Formatter(NamedTuple):
 
 
 class FloatFormatter(NamedTuple):
-    """Turns floats into text of one width and one notation."""
+    """Formats floats with one width and notation."""
 
     width: int
     precision: int
     scientific: bool
-    whole: bool  # all values are whole numbers: print "2." for 2.0
+    whole: bool  # all values are integers: print "2." for 2.0
 
     def text(self, value: Any) -> str:
         return self.bare(value).rjust(self.width)
@@ -167,7 +167,7 @@ class FloatFormatter(NamedTuple):
 
 
 class ComplexFormatter(NamedTuple):
-    """Turns complex numbers into text; the parts have a notation each."""
+    """Formats complex numbers; each part has a notation."""
 
     width: int
     real: FloatFormatter
@@ -192,7 +192,7 @@ def _formatter(
 
 
 def _float_formatter(shown: Array, options: PrintOptions) -> FloatFormatter:
-    """Settle the notation by the finite values that are not zero; the others do not count."""
+    """Choose the notation by the finite values other than zero."""
     values = shown.astype(np.float64).reshape(-1)
     values = values[np.isfinite(values) & (values != 0)]
     if values.size == 0:
@@ -247,9 +247,9 @@ class _Layout(NamedTuple):
 
 
 def name_of_node(tensor: Any) -> str | None:
-    """What is shown as a tensor's history; None for a leaf."""
+    """The name that is shown as grad_fn; None for a leaf."""
     try:
         node = tensor.grad_fn
-    except RuntimeError:  # a view without history whose base was written to since: it has none now
+    except RuntimeError:  # a view recorded nowhere, whose base was modified since
         return "Invalid"
     return None if node is None else type(node).__name__

@@ -1,4 +1,4 @@
-"""What a tensor is, and which dtype two operands make: `torch.is_tensor`, `torch.result_type`."""
+"""Properties of tensors, and type promotion: `torch.is_tensor`, `torch.result_type`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def numel(input: Tensor) -> int:
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element of a tensor is something else than zero."""
+    """Whether the only element of a tensor is not zero."""
     if input.numel() != 1:
         many = "no values" if not input.numel() else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
@@ -71,13 +71,13 @@ def get_device(input: Tensor) -> int:
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The module of functions for a device: `torch.cpu`, `torch.cuda`, …."""
+    """The module of a device type: `torch.cpu`, `torch.cuda`, …."""
     kind = devices.device(device).type if device is not None else "cpu"
     return import_module(f"gradscope.runtime.{kind}")
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
-    """The dtype in which an operation on both would compute."""
+    """The dtype of an operation on both."""
     return dtypes.result_type(_operand(tensor1), _operand(tensor2))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Size(tuple[int, ...]):
-    """A tuple of sizes that prints and counts as PyTorch's `torch.Size`."""
+    """A tuple of sizes that behaves as PyTorch's `torch.Size`."""
 
     __slots__ = ()
 

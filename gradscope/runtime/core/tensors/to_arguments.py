@@ -1,4 +1,4 @@
-"""What the arguments of `.to(…)` ask for: a device, a dtype, another order in memory."""
+"""Arguments of `.to(…)`: a device, a dtype, a memory format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ memory_format = None)
 
 
 class ToOptions(NamedTuple):
-    """What is asked for; None where nothing is said of it."""
+    """The requested options; None if not given."""
 
     device: Any
     dtype: Any
@@ -28,7 +28,7 @@ class ToOptions(NamedTuple):
 
 
 def wanted_of(given: tuple[Any, ...], named: dict[str, Any]) -> ToOptions:
-    """What a module's `to` is asked for, which copies nothing that is there already."""
+    """The options of a module's `to`."""
     known = {"device": None, "dtype": None, "non_blocking": False, "copy": False, **named}
     rest: list[Any] = list(given)
     if rest and isinstance(rest[0], Tensor):

@@ -1,4 +1,4 @@
-"""Tensors around arrays, without history."""
+"""Tensors from arrays, detached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tensor: Any = None
 
 @layout_only
 def wrap(array: Any) -> Any:
-    """A tensor around an array, without history."""
+    """A detached tensor with this array."""
     made = new(Tensor)
     made._array = array if array.__class__ is np.ndarray else np.asarray(array)
     made._edge = None
@@ -31,7 +31,7 @@ def wrap(array: Any) -> Any:
 
 @layout_only
 def fresh(array: Any) -> Any:
-    """A tensor as users make them: an inference tensor in inference mode."""
+    """A tensor as users create it: an inference tensor in inference mode."""
     made = wrap(array)
     if local.state.inference:
         mark(made)
@@ -40,15 +40,15 @@ def fresh(array: Any) -> Any:
 
 @layout_only
 def wrap_all(arrays: Sequence[Any]) -> Any:
-    """Tensors around several arrays; a None stays None."""
+    """Tensors from several arrays. None stays None."""
     return tuple(None if array is None else wrap(array) for array in arrays)
 
 
 @layout_only
 def wrapped_number(value: Any) -> Any:
-    """A Python number as a tensor that gives way to any other tensor in promotion."""
+    """A Python number as a tensor that does not affect type promotion with tensors."""
     if isinstance(value, np.generic):
         value = value.item()
-    made = wrap(np.asarray(value))  # in double precision, whatever it is computed in
+    made = wrap(np.asarray(value))  # in double precision, whatever the result's
     made.__dict__["wrapped_number"] = value
     return made

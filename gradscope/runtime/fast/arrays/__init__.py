@@ -1,1 +1,1 @@
-"""Compiled kernels of whole arrays: activations, sums, scatters, steps of optimizers."""
+"""Compiled kernels on whole arrays: activations, sums, scatters, steps of optimizers."""

@@ -1,4 +1,4 @@
-"""Numba kernels of smooth activations, for float32. Their plain twins are in elementwise.py."""
+"""Numba kernels of smooth activations, for float32. The plain twins are in elementwise.py."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from gradscope.runtime.fast.compiling.compiled import compiled
 from gradscope.runtime.fast.threads.spread import spread
 
 SQRT_HALF = f32(math.sqrt(0.5))
-DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # of the normal distribution at zero
+DENSITY = f32(1.0 / math.sqrt(2.0 * math.pi))  # the normal density at zero
 SLOPE, CUBIC = f32(math.sqrt(2.0 / math.pi)), f32(0.044715)
 THREE_CUBIC = f32(3 * 0.044715)
 
-# The share of a normal distribution beyond |x| is the exponential of -x²/2 times a polynomial of
-# t = 1 / (1 + NEAR |x|), right to 1e-7 (Hastings; 7.1.26 of Abramowitz and Stegun for erfc).
+# The share of a normal distribution beyond |x| is the exponential of -x²/2 times a polynomial of t
+# = 1 / (1 + NEAR |x|), accurate to 1e-7 (Hastings; 7.1.26 of Abramowitz and Stegun for erfc).
 NEAR = f32(0.3275911 * math.sqrt(0.5))
 B1, B2, B3, B4, B5 = (
     f32(c / 2) for c in (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 )
 
 COST = 0.7
-"""Nanoseconds for one element."""
+"""Nanoseconds per element."""
 
 
 @compiled
@@ -36,7 +36,7 @@ def _gelu(x: Array, out: Array) -> None:
 
 @compiled
 def _gelu_backward(grad: Array, x: Array, out: Array) -> None:
-    """The share below x, of what lies beyond it, and x times the density: of one exponential."""
+    """The share below x, from the share beyond it, and x times the density: one exponential."""
     for i in range(x.size):
         v = x[i]
         power = exp(v * v * -HALF)
@@ -102,7 +102,7 @@ def _of_two(kernel: Any) -> Any:
 
 
 def _laid_like(flat: Array, x: Array) -> Array:
-    """Results in the order in which the inputs lie in memory, as an array laid out like them."""
+    """Results in the memory order of the inputs, as an array with the same layout."""
     if x.flags.c_contiguous or 0 in x.strides:
         return flat.reshape(x.shape)
     return np.lib.stride_tricks.as_strided(flat, x.shape, np.empty_like(x).strides)

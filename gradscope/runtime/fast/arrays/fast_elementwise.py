@@ -1,6 +1,6 @@
-"""Numba kernels, for arrays large enough to pay for compiling them. Import it by `support.fast`.
+"""Numba kernels for large arrays. Import it by `support.fast`.
 
-Each has a plain twin in its own room; the tests compare the two.
+Each has a plain twin elsewhere. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def normal_blocks(unit: Array) -> Array:
 
 
 def _each(kernel: Any, x: Array, kind: Any, cost: float) -> Array:
-    """What a kernel makes of each element, which takes it so many nanoseconds."""
+    """Apply a kernel to each element, at `cost` nanoseconds each."""
     out = np.empty(x.shape, kind)
     flat, made = np.ascontiguousarray(x).reshape(-1), out.reshape(-1)
     spread(lambda first, last: kernel(flat[first:last], made[first:last]), x.size, cost)
@@ -37,8 +37,8 @@ N0, N1, N2, N3, N4, N5, N6 = ERF_NUMERATOR
 D0, D1, D2, D3, D4, D5 = ERF_DENOMINATOR
 
 
-# Written without a branch or a loop over the coefficients, and with NumPy's rules for division, so
-# that the compiler makes vector instructions of it: seven times as fast as otherwise.
+# Without branches and loops over coefficients, and with NumPy's rules for division, the compiler
+# vectorizes it: seven times as fast.
 @compiled
 def _erf_float32(x: Array, out: Array) -> None:
     for i in range(x.size):
@@ -103,7 +103,7 @@ def log1p_float64(x: Array) -> Array:
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x = np.ones(4, kind)
         (erf_float32 if kind is np.float32 else erf_float64)(x)

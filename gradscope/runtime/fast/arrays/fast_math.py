@@ -1,8 +1,8 @@
-"""Functions of one float32, and of a row of numbers, that compiled kernels are made of.
+"""Functions of one float32, and of a row of numbers, for compiled kernels.
 
-They are written so that they become vector instructions: no branches, no calls. Each is right to a
-few units in the last place, also in kernels whose sums may be added up in any order: where that
-would spoil a result the machine's own fused instruction stands.
+They are written so that they are vectorized: no branches, no calls. Each is accurate to a few units
+in the last place, also in kernels whose sums may be reordered. Where that would spoil a result, the
+machine's fused instruction is used explicitly.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ E0, E1, E2, E3, E4 = (
     )
 )
 LOG2_E = f32(1.4426950408889634)
-LOG_TWO = f32(0.693359375)  # a number of few bits, of which small multiples are exact …
-LOG_TWO_REST = f32(math.log(2.0) - 0.693359375)  # … and what is left of the logarithm
+LOG_TWO = f32(0.693359375)  # few bits, so that small multiples are exact …
+LOG_TWO_REST = f32(math.log(2.0) - 0.693359375)  # … and the rest of the logarithm
 LEAST, MOST = f32(-87.0), f32(88.5)
 ZERO, HALF, ONE = f32(0.0), f32(0.5), f32(1.0)
 
 ANY_ORDER = {"reassoc", "contract", "nsz"}
-"""A sum may be added up in any order, several elements at once."""
+"""Fast-math flags: sums may be reordered and vectorized."""
 
 
 @inner
 def exp(x: Any) -> Any:
-    """The exponential; nothing below 1e-38, and at most 2.7e38."""
+    """The exponential. Zero below 1e-38, at most 2.7e38."""
     clipped = LEAST if x < LEAST else x  # noqa: FURB136 -- keeps NaN
     clipped = MOST if clipped > MOST else clipped  # noqa: FURB136
     whole = np.floor(fma(clipped, LOG2_E, HALF))
@@ -80,12 +80,12 @@ def sum_of(row: Array) -> Any:
 N0, N1, N2, N3, N4, N5, N6 = (f32(c) for c in ERF_NUMERATOR)
 D0, D1, D2, D3, D4, D5 = (f32(c) for c in ERF_DENOMINATOR)
 FOUR = f32(4.0)
-ALMOST_ONE = f32(3.9)  # whose error function is one, but for less than float32 shows
+ALMOST_ONE = f32(3.9)  # erf is one here, up to float32 precision
 
 
 @inner
 def erf(x: Any) -> Any:
-    """The error function, right as far as one needs it that adds 1 to it."""
+    """The error function, accurate enough if 1 is added to it."""
     clipped = FOUR if x > FOUR else x  # noqa: FURB136 -- keeps NaN
     clipped = -FOUR if clipped < -FOUR else clipped  # noqa: FURB136
     s = clipped * clipped
@@ -98,9 +98,9 @@ def erf(x: Any) -> Any:
 
 @inner
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent, right as far as one needs it that adds 1 to it."""
+    """The hyperbolic tangent, accurate enough if 1 is added to it."""
     return ONE - f32(2.0) / (exp(f32(2.0) * x) + ONE)
 
 
 def warm() -> None:
-    """Nothing: these are parts of other files' kernels, compiled with them."""
+    """Do nothing: these are parts of other files' kernels, compiled with them."""

@@ -1,10 +1,10 @@
 """Compiled steps of optimizers: one call for all parameters. The plain twins are in stepping.py.
 
 # Note [Addresses of arrays]
-A call of a compiled function looks at each array it is given, which takes longer than the step of a
-small parameter. So it is given the arrays' places in memory as one table, and reads from each array
-where its elements are, as every C extension does. Whether they are there is tried when this file is
-imported; else NumPy is asked.
+A call of a compiled function unpacks each array argument, which takes longer than the step of a
+small parameter. So the function receives the addresses of the array objects as one table, and reads
+the address of the elements from each object, as every C extension does. The offset is verified when
+this file is imported; if it is wrong, NumPy is asked for the addresses.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gradscope.runtime.fast.compiling.compiled import compiled, inner
 from gradscope.runtime.fast.threads.spread import spread
 
 COSTS = {"adam": 1.0, "rmsprop": 0.4, "sgd": 0.2}
-"""Nanoseconds for one element."""
+"""Nanoseconds per element."""
 DATA_OFFSET = 16
-"""Where in an array object the address of its elements is."""
+"""The offset of the elements' address in an array object."""
 
 
 def _told_by_numpy(array: Array) -> int:
@@ -31,7 +31,7 @@ def _told_by_numpy(array: Array) -> int:
 
 
 def addresses(lists: Sequence[Sequence[Array]]) -> Array:
-    """Return where the elements of each array are."""
+    """Return the address of the elements of each array."""
     if not _OBJECTS_READ:
         return np.array([[_told_by_numpy(a) for a in arrays] for arrays in lists], np.uint64)
     table = np.array([[id(array) for array in arrays] for arrays in lists], np.uint64)
@@ -88,12 +88,12 @@ def _multiply_add(x, y, z, single):  # type: ignore[no-untyped-def]
 
 @inner
 def _piece(address: Any, low: int, high: int, like: Array) -> Array:
-    """The elements of an array from one to before another."""
+    """Elements of an array from `low` up to, excluding, `high`."""
     return carray(_pointer(address + np.uint64(low * like.itemsize), like), high - low)
 
 
-# What is done with one parameter is compiled for each choice that leaves out an array: a loop runs
-# in vectors only if all its arrays lie apart, and where one is left out, another is in its place.
+# The update of one parameter is compiled for each combination of missing arrays: a loop is
+# vectorized only if its arrays do not overlap, and a missing array is replaced by another one.
 
 
 @compiled
@@ -268,7 +268,7 @@ KERNELS: dict[str, tuple[Any, Any]] = {
 
 
 def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
-    """Step all parameters; False where there is nothing compiled for their dtype."""
+    """Update all parameters; False if nothing is compiled for their dtype."""
     dtype = lists[0][0].dtype
     if dtype.char not in "fd":
         return False
@@ -286,7 +286,7 @@ def stepped(name: str, options: Any, lists: Sequence[Sequence[Array]]) -> bool:
 
 
 def _has_doubles(table: Array) -> bool:
-    """Whether a parameter is to be stepped several times, one after the other."""
+    """Whether a parameter occurs several times, so that it is updated several times in sequence."""
     return len(set(table[0].tolist())) < table.shape[1]
 
 

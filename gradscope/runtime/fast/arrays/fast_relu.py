@@ -1,4 +1,4 @@
-"""Numba kernels of relu, to the bits of their plain twins in elementwise.py, in one pass."""
+"""Numba kernels of relu in one pass, with the same bits as their plain twins in elementwise.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.fast.compiling.compiled import compiled
 from gradscope.runtime.fast.threads.spread import spread
 
 COST = 0.2
-"""Nanoseconds for one element, which is only moved."""
+"""Nanoseconds per element, which is only moved."""
 
 
 @compiled
@@ -46,7 +46,7 @@ def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         relu(np.ones(4, kind))
         threshold_backward(np.ones(4, kind), np.ones(4, kind), 0.0)

@@ -1,7 +1,7 @@
-"""Numba kernels that measure an array: counts, extremes, mean and size, and the first bad elements.
+"""Numba kernels of statistics: counts, extremes, mean and norm, and the first non-finite elements.
 
-Their plain twin is record/notes/statistics.py, whose columns a row of `cells` has: those of
-`Statistics` up to the norm, then where the first elements are that are not finite.
+The plain twin is record/notes/statistics.py. A row of `cells` has its columns: those of
+`Statistics` up to the norm, then the positions of the first elements that are not finite.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from gradscope.runtime.core.kernels.support import Array
 from gradscope.runtime.fast.compiling.compiled import compiled, inner
 
 BLOCK = 2048
-"""Elements that are looked at together, as bits and then as numbers: they stay in the cache."""
+"""Elements that are read together, as bits and as numbers, so that they stay in the cache."""
 
 FINITE, BAD, TOO_LARGE = range(3)
-"""What a kernel says: all is finite; something is not; sums overflow, and the twin is needed."""
+"""Results of a kernel: all finite; something is not; sums overflow, and the twin is needed."""
 
 COUNTED, FIRST = 10, 8
-"""Columns before those of the bad elements, and how many these are."""
+"""Number of columns ahead of those of bad elements, and the number of these."""
 
 
-# Note [Numbers as integers]
-# The bits of floats, taken as integers, order positive numbers as they are, and negative ones the
-# other way round: the greatest integer is the greatest number, if one is positive. With the sign's
-# bit turned over, the greatest is the least number, if one is negative. Where there are no others,
-# the least integer stands for the least positive or the greatest negative number. Extremes of
-# integers become vector instructions, those of floats do not.
+# Note [Numbers as integers] The bits of floats as integers have the order of the numbers for
+# positive ones, and the reverse for negative ones: the largest integer is the largest number, if
+# one is positive. With the sign bit flipped, the largest is the smallest number, if one is
+# negative. Otherwise the smallest integer is the smallest positive or the largest negative number.
+# Extremes of integers are vectorized, those of floats are not.
 @inner
 def _extremes(bits: Array, sign: Any) -> tuple[Any, Any, Any]:
-    """The greatest and the least integer, and the greatest with its sign turned over."""
+    """The largest and smallest integer, and the largest with its sign bit flipped."""
     high, low, far = bits[0], bits[0], bits[0] ^ sign
     for i in range(bits.size):
         one = bits[i]
@@ -44,7 +43,7 @@ def _extremes(bits: Array, sign: Any) -> tuple[Any, Any, Any]:
 
 @inner(fastmath={"reassoc", "contract", "nsz"})
 def _sums(values: Array, nothing: Any, none: Any, one: Any) -> tuple[float, float, Any]:
-    """The sum, the sum of squares, and how many are zero."""
+    """The sum, the sum of squares, and the number of zeros."""
     total, squares, zero = 0.0, 0.0, none
     for i in range(values.size):
         value = np.float64(values[i])
@@ -83,7 +82,7 @@ def _measure(
 
 @inner
 def _with_bad(values: Array, row: Array) -> int:
-    """Write the row of an array in which something is not finite, or too large to be squared."""
+    """Write the row of an array with elements that are not finite, or whose squares overflow."""
     nans, above, below, zeros, kept, total, squares = 0, 0, 0, 0, 0, 0.0, 0.0
     low, high = np.inf, -np.inf
     for i in range(values.size):
@@ -136,14 +135,14 @@ def measure64(values: Array, cells: Array, number: int) -> int:
 
 
 MEASURES = {"f": measure32, "d": measure64}
-"""Which kernel measures elements of which kind: `values` in a row without gaps, at least one."""
+"""Kernels by element kind: `values` are contiguous, at least one."""
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     cells = np.empty((1, COUNTED + FIRST))
     for kind, measure in MEASURES.items():
         values = np.ones(BLOCK + 1, kind)
         measure(values, cells, 0)
-        values.flags.writeable = False  # as recorders see some
+        values.flags.writeable = False  # as some arrays of recorders
         measure(values, cells, 0)

@@ -29,7 +29,7 @@ _recording = threading.Lock()
 
 
 class Captured:
-    """A step that is replayed where a replay is known to do the same."""
+    """A step that is replayed if a replay is known to do the same."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -38,10 +38,10 @@ class Captured:
         self.recaptured: list[str] = []  # why a plan did not fit
         self.pieces: Pieces | None = None
         self.not_fused: list[str] = []  # in what a fused plan differed
-        self.untold: list[str] = []  # why it was not replayed while it was recorded
-        self.whole: Captured | None = None  # the step it is a piece of
+        self.untold: list[str] = []  # why it was not replayed during a recording
+        self.whole: Captured | None = None  # the step of which it is a piece
         self.lines = (0, 0)  # of that step
-        self.eager = 0  # calls that ran as if nothing were captured
+        self.eager = 0  # uncaptured calls
         self._program = WatchedCode()
         self._watched = False
         self._tries = 0
@@ -71,7 +71,7 @@ class Captured:
     def _with(
         self, plan: ReplayPlan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Replay a plan, once it is proved, and known to whoever watches."""
+        """Replay a plan once it is proved, and once the watcher, if any, has its template."""
         if not plan.proved:
             return self._prove(plan, told, args, kwargs)
         if plan.replays >= WORTH_FUSING and not plan.fusing_tried:
@@ -85,13 +85,13 @@ class Captured:
     def _show(
         self, plan: ReplayPlan, told: Told, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Show the step to a recording that has not seen it, or that replays could not serve."""
+        """Run and report a step that a recording has not seen, or that replays could not serve."""
         if plan.shown(told) < MOST_TRIES:
             return self._without(plan, told, args, kwargs)
         return self._untold("it does something different in each call", args, kwargs)
 
     def _untold(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run without replay, because a recording could not be told the facts of a replay."""
+        """Run without replay, because a recording could not get the facts of a replay."""
         if reason not in self.untold:
             self.untold.append(reason)
         self._say(f"{self.name} is not replayed while it is recorded: {reason}")
@@ -113,7 +113,7 @@ class Captured:
             _recording.release()
 
     def __reduce__(self) -> Any:
-        """A copy starts without plans, with the copy of the step."""
+        """A copy starts without plans, with a copy of the step."""
         return Captured, (self.function,)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -187,7 +187,7 @@ class Captured:
             if self._tries < MOST_TRIES:
                 return
         cannot_cut = making.stops and not (making.stops[0].place or making.stops[0].about)
-        if cannot_cut and self.plans:  # which are right for other calls
+        if cannot_cut and self.plans:  # they are right for other calls
             self.stops = list(making.stops)
             self._say(f"{self.name} is not recorded again: {making.stops[0]}")
         elif making.stops:
@@ -208,7 +208,7 @@ class Captured:
     def _fuse(
         self, plan: ReplayPlan, told: Told | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Fuse neighbouring calls, if the results are the same bits."""
+        """Fuse adjacent calls, if the results are the same bits."""
         if not plan.fuse():
             return self._with(plan, told, args, kwargs)
         self.eager += 1
@@ -242,7 +242,7 @@ class Captured:
 
 
 def _is_special(state: ThreadState) -> bool:
-    """Whether something is going on that plans know nothing of."""
+    """Whether a mode or hook is active that plans do not support."""
     return bool(
         state.special
         or state.task is not None
@@ -254,5 +254,5 @@ def _is_special(state: ThreadState) -> bool:
 
 
 def capture(function: Callable[..., Any]) -> Captured:
-    """A step that is recorded once and then replayed, with the same numbers."""
+    """Return a step that is recorded once and then replayed, with the same values."""
     return function if isinstance(function, Captured) else Captured(function)

@@ -1,4 +1,4 @@
-"""How a plan is made: a step is run and recorded, and what it did is looked over."""
+"""Creation of a plan: runs and records a step, and examines what it did."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradscope.runtime.fast.capture.told import Told
 
 
 class Making:
-    """One step that is run to make a plan of it."""
+    """One run of a step from which a plan is made."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class Making:
         return self.recording.stops
 
     def watch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the step, and see whose code runs."""
+        """Run the step, and record which code runs."""
         with Watching(self.program, self.recording).active():
             return self.function(*args, **kwargs)
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the step, and make a plan of what it does, if that can be done."""
+        """Run the step, and make a plan of it, if possible."""
         recording = self.recording
         arguments = Arguments(args, kwargs)
         try:
@@ -121,7 +121,7 @@ class Making:
         return states
 
     def _inputs(self, states: list[TensorState]) -> dict[int, str]:
-        """Numbers for the arrays that are there when the step begins, and how to come by them."""
+        """Numbers of the arrays that exist when the step begins, and how to get them."""
         recording = self.recording
         inputs: dict[int, str] = {}
         recording.leaves = {id(state.tensor) for state in states}
@@ -170,10 +170,10 @@ class Making:
         if not recording.stops:
             self.plan = ReplayPlan(recording, guards, inputs, results, effects)
             for state in states:
-                state.grad = None  # guards know how it lay, and the program may let it go
+                state.grad = None  # guards check its layout, and the program may release it
 
     def _without_options(self, guards: Guards, states: list[TensorState]) -> Guards:
-        """Guards that leave alone what steps of optimizers read anew, such as the learning rate."""
+        """Guards without options that optimizers read in each step, such as the learning rate."""
         program, steps = self.program, [c for c in self.recording.calls if c.kind == "step"]
         if program.reads_options or "param_groups" in program.attributes:
             return guards
@@ -194,7 +194,7 @@ class Making:
         return Guards([*kept, *numbers], states, guards.arguments)
 
     def _named_elsewhere(self, guards: Guards, groups: set[int], steps: list[Any]) -> bool:
-        """Whether the program has options of an optimizer in hand, not by way of that."""
+        """Whether the program references options of an optimizer without going through it."""
         optimizers = {id(vars(call.given[0].value)) for call in steps}
         lists = {id(call.given[0].value.param_groups) for call in steps}
         known = groups | lists
@@ -204,7 +204,7 @@ class Making:
         )
 
     def _changed(self, guards: Guards, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """What the step has changed besides numbers and gradients."""
+        """What the step has changed other than values and gradients."""
         again = Arguments(args, kwargs)
         if [leaf.place for leaf in again.leaves] != [
             leaf.place for leaf in guards.arguments.leaves
@@ -213,7 +213,7 @@ class Making:
         return guards.holdings_differ()
 
     def _check(self, state: TensorState, used: set[int]) -> None:
-        """Refuse what a replay would not do to this tensor."""
+        """Refuse changes of this tensor that a replay would not repeat."""
         recording, tensor = self.recording, state.tensor
         if tensor._array is not state.array:
             recording.stop(f"the step replaces the memory of {state.name}", "")
@@ -269,7 +269,7 @@ class Making:
 
 
 READ_ANEW = frozenset(("lr", "betas", "eps", "weight_decay", "alpha"))
-"""Options that a step of an optimizer reads each time it is called."""
+"""Options that an optimizer reads in each step."""
 
 CHANGES = "the step changes values that it reads"
 MORE_CODE = "different code ran than before"

@@ -1,12 +1,12 @@
-"""A step cut into pieces: what can be replayed, and between them the statements that cannot.
+"""Cuts a step into pieces: replayable ones, and between them statements that are not.
 
 # Note [Where a step is cut]
-A step is cut at a statement of its own body, also where what stopped the recording stands deeper:
-the statement that led there runs as ever, what stands before and behind it are steps of their own,
-which are captured and, if need be, cut again. Local variables go from piece to piece as arguments
-and results, so that a piece whose tensors go on with a history that no backward has run through is
-not replayed. A function that returns in its middle is not cut, nor is one without source, nor where
-an inner function uses a variable that is set once more behind the cut: it would see the new value.
+A step is cut at a statement of its own body, even if the recording stopped deeper. The statement
+that led there runs uncaptured. What is ahead of it and after it are separate steps, which are
+captured and, if necessary, cut again. Local variables pass from piece to piece as arguments and
+results. So a piece is not replayed if its tensors have a graph that no backward has run through. A
+function that returns in its middle is not cut, nor is one without source, nor one whose inner
+function uses a variable that is set again after the cut: it would see the new value.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ INNER = (ast.FunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, slots=True)
 class StepPart:
-    """Some statements of a step as a function of the local variables they read."""
+    """Some statements of a step, as a function of the local variables they read."""
 
     function: Callable[..., Any]
     given: tuple[str, ...]
     left: tuple[str, ...]  # the variables it sets that are read later
     returns: bool
     lines: tuple[int, int]
-    cut: bool  # whether it is what cannot be replayed
+    cut: bool  # whether it cannot be replayed
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A step in pieces, one after the other."""
+    """The pieces of a step, in order."""
 
     parts: tuple[StepPart, ...]
     signature: inspect.Signature
     instance: Any = None
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the step does and returns."""
+        """Run the pieces. Returns what the step returns."""
         if self.instance is not None:
             args = (self.instance, *args)
         bound = self.signature.bind(*args, **kwargs)
@@ -61,7 +61,7 @@ class Pieces:
         return None
 
     def told(self) -> Iterator[str]:
-        """What of it is replayed, in words."""
+        """Lines of text on which pieces are replayed."""
         for part in self.parts:
             first, last = part.lines
             lines = f"line {first}" if first == last else f"lines {first} to {last}"
@@ -76,7 +76,7 @@ class Pieces:
 def cut(
     step: Any, line: int, capture: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Pieces | None:
-    """The step cut at the statement at one of its own lines; None where it cannot be cut."""
+    """The step, cut at the statement of one of its own lines; None if it cannot be cut."""
     instance = step.__self__ if isinstance(step, MethodType) else None
     function = step.__func__ if isinstance(step, MethodType) else step
     if not isinstance(function, FunctionType) or "__class__" in function.__code__.co_freevars:
@@ -88,7 +88,7 @@ def cut(
         node for node in ast.walk(definition) if isinstance(node, ast.Global | ast.Nonlocal)
     ]
     own = [node for each in definition.body for node in _own(each)]
-    if any(node not in own for node in declared):  # an inner function sets a variable of ours
+    if any(node not in own for node in declared):  # an inner function sets a variable of the step
         return None
     body = [node for node in definition.body if not isinstance(node, ast.Global | ast.Nonlocal)]
     if body and _is_docstring(body[0]):
@@ -118,9 +118,9 @@ def cut(
 
 
 def line_about(step: Any, name: str) -> int:
-    """The line of the step's last statement that mentions a variable; 0 where there is none.
+    """The line of the step's last statement that mentions a variable; 0 if there is none.
 
-    Which statement changed it is not known; a piece that changes it, too, is cut once more.
+    It is unknown which statement changed it. A piece that changes it, too, is cut again.
     """
     function = getattr(step, "__func__", step)
     definition = _definition(function) if isinstance(function, FunctionType) and name else None
@@ -131,7 +131,7 @@ def line_about(step: Any, name: str) -> int:
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef | None:
-    """The function's source, with the lines it has in its file; a piece has no other."""
+    """The function's source with its line numbers. A piece has no other."""
     if DEFINITION in function.__dict__:
         piece: ast.FunctionDef = function.__dict__[DEFINITION]
         return piece
@@ -149,7 +149,7 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def _hands_over(statements: Sequence[ast.stmt]) -> bool:
-    """Whether nothing is left but to return variables, as pieces do, or nothing."""
+    """Whether the statements only return variables, as pieces do, or do nothing."""
     only = statements[0]
     if len(statements) > 1 or not isinstance(only, ast.Return):
         return False
@@ -174,7 +174,7 @@ def _can_be_cut(body: Sequence[ast.stmt]) -> bool:
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a statement, and of functions in it only what belongs to those around them."""
+    """The nodes of a statement; of inner functions only what belongs to the outer scope."""
     yield node
     if isinstance(node, INNER):
         yield from (ast.Name(name, ast.Load()) for name in sorted(_read_by(node)))
@@ -214,7 +214,7 @@ def _names(statements: Sequence[ast.stmt], context: type[ast.expr_context]) -> s
 
 
 def _surely_set(statements: Sequence[ast.stmt]) -> set[str]:
-    """Names that have a value when these statements are over."""
+    """Names that certainly have a value after these statements."""
     found: set[str] = set()
     for node in statements:
         if isinstance(

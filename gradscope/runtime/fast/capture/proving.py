@@ -1,7 +1,7 @@
-"""A plan is proved before it is used: it and the program do the same to the same numbers.
+"""Proves a plan before it is used: plan and program must do the same with the same values.
 
-The step runs as ever; what it left is put aside, what was there before is put back, and the plan is
-replayed. If one bit differs, the step has what the program left, and the plan is never used.
+The step runs uncaptured. Its effects are saved, the earlier state is restored, and the plan is
+replayed. If one bit differs, the program's effects are kept, and the plan is never used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gradscope.runtime.fast.capture.recording.recording import PLAIN
 
 @dataclass
 class TensorCopy:
-    """Numbers, version and gradient of one tensor at some moment."""
+    """Values, version and gradient of one tensor at some moment."""
 
     tensor: Any
     numbers: Any
@@ -58,7 +58,7 @@ class TensorCopy:
             _set_version(self.grad, self.grad_version)
 
     def differs(self, tolerance: float) -> str:
-        """How the tensor differs now from what is kept here."""
+        """How the tensor differs now from this copy."""
         now = TensorCopy.of(self.tensor)
         if not _close(now.numbers, self.numbers, tolerance):
             return "the values"
@@ -81,7 +81,7 @@ def _set_version(tensor: Any, version: int) -> None:
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    """Whether two arrays hold the same bits, laid out alike."""
+    """Whether two arrays hold the same bits in the same layout."""
     return (
         found.shape == wanted.shape
         and found.dtype == wanted.dtype
@@ -90,7 +90,7 @@ def _same(found: Any, wanted: Any) -> bool:
 
 
 def _close(found: Any, wanted: Any, tolerance: float) -> bool:
-    """Whether they are the same, or as close as so much of the largest number."""
+    """Whether they are equal, or within a share of the largest value."""
     if not tolerance or wanted.dtype.kind != "f" or not wanted.size:
         return _same(found, wanted)
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
@@ -100,7 +100,7 @@ def _close(found: Any, wanted: Any, tolerance: float) -> bool:
 
 
 class StepState:
-    """All that a step can change, at some moment."""
+    """Everything that a step can change, at some moment."""
 
     def __init__(self, states: Sequence[Any], generators: Sequence[Generator]) -> None:
         self.kept = [TensorCopy.of(tensor) for tensor in states]
@@ -124,7 +124,7 @@ class StepState:
 
 
 FAILURES = (Exception,)
-"""Whatever a replay raises that the program did not: then it is not used."""
+"""Exceptions of a replay that the program did not raise: the plan is not used."""
 
 
 def proved(
@@ -137,7 +137,7 @@ def proved(
 ) -> tuple[Any, str]:
     """What the step returns, and how the plan differs from it; empty if it does not.
 
-    `keep`: what the program itself has left stays, since somebody has been told of it.
+    `keep`: keep the program's own effects, since they have been reported.
     """
     tensors = [state.tensor for state in plan.guards.states]
     tensors += [leaf.value for leaf in plan.guards.arguments.leaves_of(args, kwargs)]

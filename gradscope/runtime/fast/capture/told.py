@@ -1,11 +1,11 @@
-"""What a watcher that can be told of replays has, and how a captured step tells it.
+"""The interface of a watcher to replays, and how a captured step reports them.
 
 # Note [A replay is reported like the step]
-In a replay nothing tells of calls and nodes: there are none. So while a step is recorded, a watcher
-keeps what it is told of that one eager run, its *template*, beside the plan. Of each replay it is
-told which tensors were there and which are new, and when each piece of the plan began and ended;
-from these it makes what the step would have told, with other numbers and the times of the pieces.
-Of a watcher that has not seen the step yet the plan is recorded once more.
+A replay has no calls and nodes that could be reported. So while a step is recorded, a watcher
+stores what was reported of that eager run, its *template*, with the plan. For each replay it
+receives which tensors existed and which are new, and when each piece of the plan began and ended.
+From these it derives the step's events, with other numbers and the times of the pieces. For a
+watcher that has not seen the step yet, the plan is recorded again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
-    """Of which step, by which plan, and between which times which pieces of it ran."""
+    """The step, the plan, and the times of its pieces."""
 
     captured: Any
     plan: Any
@@ -27,35 +27,35 @@ class ReplayRun:
 
 
 class Told(Protocol):
-    """Who is told of replays."""
+    """The interface of a watcher to replays."""
 
-    over: bool  # nothing is recorded any more
-    reason: str  # why no replays can be told; "": they can
+    over: bool  # the recording has ended
+    reason: str  # why replays cannot be reported; "" if they can
 
     def open(self, tensors: Sequence[Any]) -> Any:
-        """A step is about to run, and to be recorded as a plan, that can reach these tensors."""
+        """A step that can reach these tensors is about to run and to be recorded as a plan."""
 
     def close(self, window: Any) -> None:
-        """It has run."""
+        """The step has run."""
 
     def template(self, window: Any, results: Sequence[Any], calls: Sequence[Any]) -> Any:
-        """What was told meanwhile; None: a replay cannot be told so.
+        """The template of what was reported; None if a replay cannot use it.
 
-        `results`: tensors that the step returned. `calls`: of its plan, with their times.
+        `results`: tensors that the step returned. `calls`: those of the plan, with their times.
         """
 
     def begin(self, template: Any, tensors: Sequence[Any]) -> Any:
-        """A replay is about to begin, with these instead of the tensors of `open`."""
+        """A replay begins, with these tensors in place of those of `open`."""
 
     def end(self, replay: Any, results: Sequence[Any], run: ReplayRun) -> None:
-        """It is over."""
+        """The replay has ended."""
 
     def met(self, captured: Any) -> None:
-        """A captured step is called, or a piece of one."""
+        """A captured step, or a piece of one, is called."""
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors in what a step returned, in order."""
+    """The tensors in a step's results, in order."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, dict):

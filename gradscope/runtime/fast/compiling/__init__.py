@@ -1,1 +1,1 @@
-"""How kernels are compiled and kept on disk."""
+"""Compilation of kernels, and their cache on disk."""

@@ -1,8 +1,8 @@
-"""`@compiled`: how a kernel asks to be compiled by Numba, once, and kept on disk.
+"""`@compiled`: marks a kernel that Numba compiles once and caches on disk.
 
-Import it in files called fast*.py only (and in tiles/, for them), which are loaded when the first
-large array comes. Every such file also has a function `warm()` that calls each of its kernels once
-for each dtype it is for; `gradscope warmup` finds the files by their name (see warmup.py).
+Import it only in files named fast*.py (and in tiles/, for them), which are loaded with the first
+large array. Every such file has a function `warm()` that calls each of its kernels once per dtype.
+`gradscope warmup` finds the files by name (see warmup.py).
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from gradscope.runtime.core.kernels.compile_notices import (
 )
 
 KERNELS: Final[list[Any]] = []
-"""Every compiled function of the files that are loaded."""
+"""Every compiled function of the loaded files."""
 INNER: Final[list[Any]] = []
-"""The functions that are parts of kernels."""
+"""Functions that are parts of kernels."""
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Let Numba compile this function when it is first called, or read what it made last time.
+    """Let Numba compile this function at its first call, or load it from the cache.
 
-    Division by zero and NaN are as in NumPy, and other threads run meanwhile. `options` are those
-    of `numba.njit`.
+    Division by zero and NaN behave as in NumPy, and other threads run meanwhile. `options` are
+    those of `numba.njit`.
     """
     if function is None:
         return lambda function: compiled(function, **options)
     made = njit(**{"error_model": "numpy", "nogil": True, **options})(function)
     folder = cache_folder()
     if folder is not None:
-        with _numba_keeps_in(folder), suppress(RuntimeError):  # as a rule: no source file
+        with _numba_keeps_in(folder), suppress(RuntimeError):  # usually: no source file
             made._cache = _Cache(function)
     KERNELS.append(made)
     return made
 
 
 def compiled_text(function: Callable[..., Any], *, keeps: bool) -> Any:
-    """The same for a function whose text was written by us, and is in a file if it is kept."""
+    """The same for a function with generated text, which has a file if it is cached."""
     made = njit(error_model="numpy", nogil=True)(function)
     folder = cache_folder()
     if keeps and folder is not None:
@@ -62,10 +62,9 @@ def compiled_text(function: Callable[..., Any], *, keeps: bool) -> Any:
 
 
 def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """A function that only kernels call: it becomes a part of each of them.
+    """A function that only kernels call, inlined into each of them.
 
-    Were it called, the references to each array would be counted there and back, some 20 cycles an
-    array.
+    A call would count references to each array twice, about 20 cycles an array.
     """
     if function is None:
         return lambda function: inner(function, **options)
@@ -76,7 +75,7 @@ def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def source_stamp(function: Callable[..., Any]) -> str:
-    """A hash of the file a kernel is in, and of those that its parts are in: it is made of all."""
+    """A hash of the file of a kernel and of the files of its inlined parts."""
     made_of: set[Any] = set()
     waiting: list[Any] = [function]
     while waiting:
@@ -85,7 +84,7 @@ def source_stamp(function: Callable[..., Any]) -> str:
             continue
         made_of.add(one)
         used = [one.__globals__.get(name) for name in one.__code__.co_names]
-        for way in ("py_func", "_defn"):  # of a part that is compiled, and of one that is written
+        for way in ("py_func", "_defn"):  # of a compiled part, and of an intrinsic
             waiting += [getattr(part, way) for part in used if hasattr(part, way)]
     files = {one.__code__.co_filename for one in made_of}
     return sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()
@@ -93,7 +92,7 @@ def source_stamp(function: Callable[..., Any]) -> str:
 
 @contextmanager
 def _numba_keeps_in(folder: Path) -> Iterator[None]:
-    """Numba looks at this setting when a cache is made; a user's own functions keep theirs."""
+    """Set Numba's cache folder while a cache is created. Users' own functions keep theirs."""
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
     try:
@@ -103,7 +102,7 @@ def _numba_keeps_in(folder: Path) -> Iterator[None]:
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, without which a run goes on if its files are spoilt."""
+    """Numba's cache of one function. Damaged files are ignored."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -114,7 +113,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         try:
             with own_work(f"loads {title_of(self._py_func)}"):
                 return super().load_overload(sig, target_context)
-        except Exception:  # a spoilt file makes pickle raise anything
+        except Exception:  # a damaged file makes pickle raise anything
             with suppress(OSError):
                 self.flush()
             return None
@@ -126,7 +125,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
 
 class _Checked(IndexDataCacheFile):  # type: ignore[misc]
-    """The files of a cache, ours and with a checksum: nobody else's code, or damaged, is run."""
+    """Cache files with owner check and checksum: foreign or damaged code is not run."""
 
     def _load_index(self) -> dict[Any, str]:
         try:
@@ -142,7 +141,7 @@ class _Checked(IndexDataCacheFile):  # type: ignore[misc]
     def _open_for_write(self, filepath: str) -> Iterator[BinaryIO]:
         with super()._open_for_write(filepath) as file:
             if sys.platform != "win32":
-                os.fchmod(file.fileno(), 0o600)  # where the umask lets a group write
+                os.fchmod(file.fileno(), 0o600)  # in case the umask lets a group write
             yield file
 
     def _dump(self, obj: Any) -> bytes:
@@ -158,7 +157,7 @@ class _Checked(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _Listener(event.Listener):  # type: ignore[misc]
-    """Hears when Numba compiles one of our kernels, which is not when it reads one from disk."""
+    """Reports when Numba compiles a kernel, but not when it loads one from disk."""
 
     def __init__(self) -> None:
         self._open: list[Any] = []

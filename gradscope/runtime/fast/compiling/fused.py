@@ -1,9 +1,9 @@
-"""Chains of arithmetic on arrays of one shape as one loop, written and compiled when asked for.
+"""Chains of arithmetic on arrays of one shape as one generated and compiled loop.
 
-Only what NumPy rounds as a single instruction does is taken (sums, products, quotients, signs,
-roots), and compiled without leave to round otherwise: a fused chain gives the same bits. The text
-of a kernel is kept beside its machine code, so that the next process compiles nothing; where there
-is no folder for that, every process does.
+It accepts only operations that NumPy rounds as a single instruction does (sums, products,
+quotients, signs, roots), and compiles without fast-math: a fused chain gives the same bits. The
+text of a kernel is cached with its machine code, so that the next process compiles nothing. Without
+a folder for the cache, every process compiles.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from gradscope.runtime.core.kernels.compile_notices import own_work
 def fused_kernel(
     lines: tuple[str, ...], given: int, made: tuple[str, ...], kind: str, dims: int
 ) -> Any:
-    """A function of `given` arrays of so many dims and then one to write each of `made` into.
+    """A function of `given` arrays with `dims` dims, and then an output array for each of `made`.
 
     `lines` are assignments to names, over `x0`, `x1`, … for the elements of the given arrays; `f`
-    makes numbers of the arrays' kind.
+    converts numbers to the arrays' kind.
     """
     text = _text(lines, given, made, np.dtype(kind).name, dims)
     with own_work("compiles a fused chain"):
@@ -36,12 +36,12 @@ def fused_kernel(
 
 
 def kept_kernels() -> Iterator[Any]:
-    """The kernels that earlier processes have kept, each called once: so it is compiled."""
+    """The cached kernels of earlier processes, each called once, so that it is compiled."""
     folder = _folder()
     for file in sorted(folder.glob("fused_*.py")) if folder is not None else []:
         text = _read(file)
         if _name(text) != file.stem:
-            continue  # not ours, or cut off
+            continue  # foreign, or truncated
         kernel = _kernel(text, file)
         kind, dims = text.splitlines()[0].split()[1:3]
         count = kernel.py_func.__code__.co_argcount
@@ -50,7 +50,7 @@ def kept_kernels() -> Iterator[Any]:
 
 
 def _kernel(text: str, file: Path | None) -> Any:
-    """What Numba makes of a text; with a file it is looked for among what is kept."""
+    """The compiled kernel of a text; with a file it is looked up in the cache."""
     from gradscope.runtime.fast.compiling.compiled import compiled_text
 
     name = _name(text)
@@ -70,7 +70,7 @@ def _folder() -> Path | None:
 
 
 def _kept(text: str) -> Path | None:
-    """The file that has this text; None where it cannot be written."""
+    """The cache file of this text; None if it cannot be written."""
     folder = _folder()
     if folder is None:
         return None
@@ -84,7 +84,7 @@ def _kept(text: str) -> Path | None:
 
 
 def _read(file: Path) -> str:
-    """Its text; "" if it is not ours."""
+    """The text of a file; "" if it is foreign."""
     with suppress(OSError, UnicodeDecodeError):
         return own_bytes(file).decode()
     return ""

@@ -1,12 +1,12 @@
-"""NumPy's loops over elements, many of them one after the other by one call.
+"""NumPy's loops over elements, many of them in one call.
 
 # Note [Loops without NumPy around them]
-NumPy takes 300 to 500 nanoseconds to add 64 numbers to others: it looks at types and shapes, makes
-an array, looks whether memory is shared. The loop over the numbers takes ten. Where all that is
-known beforehand, only loops are left to do: a universal function has them in its C structure, which
-NumPy's headers describe (`PyUFuncObject`), products of matrices among them. So the numbers are
-those that NumPy makes, to the bit. A list of words says which loops, of which arrays, and a
-function of machine code calls them; it holds Python's lock meanwhile, so this is for small arrays.
+NumPy takes 300 to 500 nanoseconds to add 64 numbers: it checks types and shapes, allocates an
+array, checks for shared memory. The loop over the numbers takes ten. If all that is known in
+advance, only loops remain: a ufunc has them in its C structure, which NumPy's headers describe
+(`PyUFuncObject`), matrix products among them. So the results are NumPy's, bit by bit. A list of
+words defines the loops and their arrays, and a compiled function calls them. It holds Python's lock
+meanwhile, so this is for small arrays.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from gradscope.machine_code.interpreter import as_int, from_int
 from gradscope.machine_code.language import invoke, load, store
 
 DATA = object.__basicsize__
-"""Behind the head of an array comes where its numbers are."""
+"""Offset of the data pointer in an array object, after the object header."""
 SCRATCH = 32
-"""Bytes at the beginning of the first array, for the addresses that a loop is given."""
+"""Bytes at the beginning of the first array, for the addresses passed to a loop."""
 ARRAYS, DIMS, STEPS = 3, 4, 9
 FUNCTION, EXTRA, OF, BEHIND, SIZES, FAR = 0, 8, 16, 40, 64, 96
 ROW = FAR + 8 * STEPS
-"""The words of a call in bytes: loop, its data, which arrays, how far behind, sizes, distances."""
+"""The words of a call in bytes: loop, its data, arrays, offsets, sizes, distances."""
 
 
 class LoopCall(NamedTuple):
-    """One loop: its address and data, the arrays, how many elements, how far they are apart.
+    """One loop: its address and data, the arrays, the number of elements, their distances.
 
-    An array is its number among what the function is given, and how many bytes behind its beginning
-    what is meant begins.
+    An array is the index of an argument and an offset in bytes.
     """
 
     loop: tuple[int, int]
@@ -46,7 +45,7 @@ class LoopCall(NamedTuple):
 
 
 class _Words:
-    """What the function of some calls works on: where they end, then one row for each."""
+    """The arguments of the function for some calls: its end, then one row for each."""
 
     def __init__(self, calls: Sequence[LoopCall]) -> None:
         self.words = np.zeros(1 + len(calls) * ROW // 8, np.int64)
@@ -61,7 +60,7 @@ class _Words:
 
 
 def play(self: int, given: int, count: int) -> int:
-    """Call each loop, of the arrays that are given; at the first one's beginning is scratch."""
+    """Call each loop on the given arrays. The first array begins with scratch space."""
     at = as_int(self)
     end, scratch = load(at), load(load(given) + DATA)
     at += 8
@@ -80,13 +79,13 @@ def _callables() -> Callables:
 
 
 def player(calls: Sequence[LoopCall]) -> Callable[..., Any]:
-    """A function of arrays that calls these loops; the first array is scratch and has SCRATCH."""
+    """A function of arrays that calls these loops. The first array provides SCRATCH bytes."""
     played: Callable[..., Any] = _callables().over(play, _Words(calls))
     return played
 
 
 class _Ufunc(ctypes.Structure):
-    """PyUFuncObject, behind the head of all objects."""
+    """PyUFuncObject, after the object header."""
 
     _fields_ = (
         ("inputs", ctypes.c_int),
@@ -103,7 +102,7 @@ class _Ufunc(ctypes.Structure):
 
 @cache
 def loop_of(ufunc: np.ufunc, kinds: str) -> tuple[int, int] | None:
-    """The loop over elements of these kinds ("ff->f"), and its data; None: there is none."""
+    """The loop over elements of these kinds ("ff->f"), and its data; None if there is none."""
     if not _is_as_described() or kinds not in ufunc.types:
         return None
     made = _Ufunc.from_address(id(ufunc) + DATA)
@@ -115,7 +114,7 @@ def loop_of(ufunc: np.ufunc, kinds: str) -> tuple[int, int] | None:
 
 @cache
 def _is_as_described() -> bool:
-    """Whether objects of this NumPy and Python look as they are taken to look."""
+    """Whether objects of this NumPy and Python have the expected layout."""
     array = np.zeros(3)
     there = ctypes.c_void_p.from_address(id(array) + DATA).value == array.ctypes.data
     return there and _Ufunc.from_address(id(np.add) + DATA).name == b"add"

@@ -1,4 +1,4 @@
-"""All compiled kernels at once, for whoever would rather wait now: `gradscope warmup`."""
+"""Compiles all kernels at once: `gradscope warmup`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradscope.runtime.fast.compiling.fused import kept_kernels
 
 @dataclass(frozen=True, slots=True)
 class Warmed:
-    """What a warm-up found and did."""
+    """Result of a warm-up."""
 
     compiled: int
     there: int
@@ -38,7 +38,7 @@ def family(name: str) -> Any:
 
 
 def warm_up(tell: Callable[[str], None]) -> Warmed:
-    """Compile what is not kept on disk yet; `tell` hears what is being compiled."""
+    """Compile what is not cached on disk. `tell` receives progress messages."""
     begin = perf_counter()
     with to_warmup(tell):
         for name in families():

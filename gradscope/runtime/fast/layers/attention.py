@@ -1,4 +1,4 @@
-"""Attention by tiles, in several threads; NumPy's way is in core/kernels."""
+"""Attention by tiles, in several threads. The plain twins are in core/kernels."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from gradscope.runtime.fast.threads.spread import spread
 
 
 def attention(arrays: Any, key: Array, how: How) -> None:
-    """Write what each query takes, and the logarithms of the sums: the last two arrays."""
+    """Write the attention's results and the logarithms of the sums to the last two arrays."""
     _by_tiles(fast_attention.attention, arrays, key, how, 2)
 
 
 def attention_backward(arrays: Any, key: Array, how: How) -> None:
-    """Write the gradients of queries, keys and values: the last three arrays."""
+    """Write the gradients of queries, keys and values to the last three arrays."""
     _by_tiles(fast_attention.attention_backward, arrays, key, how, 5)
 
 
 def _by_tiles(kernel: Any, arrays: Any, key: Array, how: How, products: int) -> None:
-    """Let a kernel make the last of these arrays, which may lie in memory in any way."""
+    """Call a kernel that writes the last of these arrays, in any memory layout."""
     batch, heads, keys, width = key.shape
     queries = arrays[0]
     each, length = queries.shape[1] // heads, queries.shape[2]

@@ -1,8 +1,8 @@
-"""Attention by register tiles: weights are made for a few queries at a time, and used at once.
+"""Attention by register tiles: weights are computed for a few queries at a time, and used at once.
 
-What belongs to one head of the keys is made by one call, so that threads have heads of their own.
-Under `causal`, products with keys that a tile's queries do not see are left out. The plain twin is
-in attention.py, by products of whole matrices.
+One call computes all that belongs to one head of the keys, so each thread has its own heads. Under
+`causal`, products with keys that a tile's queries do not see are skipped. The plain twin is in
+attention.py, by products of whole matrices.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gradscope.runtime.fast.tiles.vectors import copy, transpose
 uint = np.uintp
 
 TOGETHER = 64
-"""So many queries' weights are made together."""
+"""Number of queries whose weights are computed together."""
 
 
 def _exp(x: Any) -> Any:
@@ -62,14 +62,14 @@ def _line(x: Array, at: int, far: int, made: Array, to: int, apart: int, count: 
 
 @inner
 def _rows(x: Array, at: int, far: Any, sizes: Any, made: Array, room: int) -> None:
-    """Lay out a matrix row by row, each with room for whole vectors."""
+    """Pack a matrix row by row, each padded to whole vectors."""
     for row in range(sizes[0]):
         _line(x, at + row * far[2], far[3], made, row * room, 1, sizes[1])
 
 
 @inner
 def _columns(x: Array, at: int, far: Any, sizes: Any, made: Array, room: int) -> None:
-    """Lay out a matrix column by column."""
+    """Pack a matrix column by column."""
     lanes = BYTES // x.itemsize
     for row in range(0, sizes[0], lanes):
         some = min(lanes, sizes[0] - row)
@@ -83,7 +83,7 @@ def _columns(x: Array, at: int, far: Any, sizes: Any, made: Array, room: int) ->
 
 @inner
 def _away(x: Array, room: int, made: Array, at: int, far: Any, sizes: Any) -> None:
-    """Put a matrix that tiles have added up, row by row, where it belongs."""
+    """Store a matrix of accumulated sums, row by row."""
     for row in range(sizes[0]):
         begin = of_row(row, sizes[0]) * room
         _line(x, begin, 1, made, at + row * far[2], far[3], sizes[1])
@@ -91,14 +91,14 @@ def _away(x: Array, room: int, made: Array, at: int, far: Any, sizes: Any) -> No
 
 @inner
 def _put(sums: Array, made: Array, at: int, far: Any, rows: int, width: int, room: int) -> None:
-    """Put rows where they belong."""
+    """Store rows."""
     for row in range(rows):
         _line(sums, row * room, 1, made, at + row * far[2], far[3], width)
 
 
 @inner
 def _end(row: int, seen: Any) -> int:
-    """Before which key those end that a tile of queries sees, the first of which is this row's."""
+    """The end of the keys that a tile of queries sees, whose first is this row."""
     start, _, keys, causal = seen
     return min(keys, start + row + ROWS) if causal else keys
 
@@ -107,7 +107,7 @@ def _end(row: int, seen: Any) -> int:
 def _with_keys(a: Array, at: Any, b: Array, of: Any, c: Array, seen: Any) -> None:
     """The products of some queries' rows with all keys that they see, which are columns of b.
 
-    `at`: where the first number is, how far apart rows are, and numbers.
+    `at`: the offset of the first number, the distances of rows and of numbers.
     """
     few, wide, width, lanes = seen[1], of[0], of[2], of[3]
     for vector in range(0, wide // lanes, VECTORS):
@@ -136,7 +136,7 @@ def _with_rows(a: Array, b: Array, of: Any, c: Array, seen: Any) -> None:
 
 @inner
 def _add_by_keys(a: Array, b: Array, of: Any, made: Array, seen: Any) -> None:
-    """Add what the rows of some queries give each key, which has a column in `a`."""
+    """Add the contributions of some queries to each key, which has a column in `a`."""
     start, few, keys, causal = seen
     wide, broad, lanes = of[0], of[1], of[3]
     for row in range(0, keys, ROWS):
@@ -170,7 +170,7 @@ def _powers(x: Array, scale: Any, less: Any) -> None:
 
 @inner
 def _softmax(weights: Array, begin: int, sees: int, room: int, scale: Any) -> Any:
-    """Products to weights; the logarithm of the sum of their exponentials."""
+    """Softmax of the products, in place; returns the logarithm of the sum of exponentials."""
     row = weights[begin : begin + sees]
     top = greatest(row) if scale > 0 else -greatest(-row)
     top = top * scale
@@ -188,7 +188,7 @@ def _softmax(weights: Array, begin: int, sees: int, room: int, scale: Any) -> An
 
 @inner
 def parts_of(length: int) -> Any:
-    """In how many parts queries are taken, and how many of them at most together."""
+    """The number of parts of the queries, and the largest number of queries in one."""
     parts = -(-length // TOGETHER)
     return parts, -(-length // parts)
 
@@ -198,10 +198,11 @@ def attention(
     query: Array, key: Array, value: Array, made: Array, logs: Array, far: Any, sizes: Any,
     scale: Any, causal: bool, some: Any,
 ) -> None:  # fmt: skip
-    """Make the results of some heads of the keys, counted over all samples.
+    """Compute the results of some heads of the keys, counted over all samples.
 
-    `far`: how far apart samples, heads, rows and numbers are of each of the five arrays. `sizes`:
-    how many heads the keys have, and the queries for each, how many queries, keys, numbers in each.
+    `far`: the distances of samples, heads, rows and numbers of each of the five arrays. `sizes`:
+    the number of heads of the keys, of queries for each, of queries, of keys, and of numbers in
+    each.
     """
     heads, each, length, keys, width = sizes
     lanes, like = BYTES // query.itemsize, query.dtype
@@ -233,7 +234,7 @@ def attention(
 
 @inner(fastmath=ANY_ORDER)
 def _slopes(weights: Array, slopes: Array, begin: int, sees: int, room: int, by: Any) -> None:
-    """Products to weights, and the weights' gradients to the products'."""
+    """Products to weights, and the gradients of weights to those of the products."""
     scale, log, along = by
     row, slope = weights[begin : begin + sees], slopes[begin : begin + sees]
     _powers(row, scale, log)
@@ -246,7 +247,7 @@ def _slopes(weights: Array, slopes: Array, begin: int, sees: int, room: int, by:
 
 @inner
 def _block(laid: Any, others: Any, made: Any, at: Any, seen: Any, of: Any) -> None:
-    """The gradients of some queries, and what they add to those of the keys and values."""
+    """The gradients of some queries, and their contributions to those of keys and values."""
     q_rows, g_rows, k_rows, turned_keys, turned_values = laid
     out, logs, to_query, weights, slopes, sums = others
     start, few, keys, causal = seen
@@ -272,7 +273,7 @@ def attention_backward(
     to_query: Array, to_key: Array, to_value: Array, far: Any, sizes: Any, scale: Any,
     causal: bool, some: Any,
 ) -> None:  # fmt: skip
-    """Make the gradients of some heads of the keys; `far` is of the nine arrays."""
+    """Compute the gradients of some heads of the keys; `far` is for the nine arrays."""
     heads, each, length, keys, width = sizes
     lanes = BYTES // query.itemsize
     wide, broad = whole(keys, lanes), whole(width, lanes)
@@ -312,7 +313,7 @@ def attention_backward(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x, far, sizes = np.ones(ROWS, kind), (0, 0, 1, 1), (1, 1, ROWS, ROWS, 1)
         made = [x.copy() for _ in range(3)]

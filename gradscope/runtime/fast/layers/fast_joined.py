@@ -1,6 +1,6 @@
-"""Numba kernels that do what several calls of a step do, in one pass: for replayed steps.
+"""Numba kernels that do several calls of a step in one pass, for replayed steps.
 
-Their plain twins are the calls of operations that they stand for (see joined.py).
+The plain twins are the calls of operations they replace (see joined.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradscope.runtime.fast.compiling.compiled import compiled
 
 @compiled
 def clip(x: Array) -> None:
-    """Let nothing be below zero but NaN."""
+    """Set negative numbers to zero, but not NaN."""
     zero = x.dtype.type(0)
     for i in range(x.size):
         x[i] = zero if x[i] <= zero else x[i]  # noqa: FURB136 -- keeps NaN
@@ -25,7 +25,7 @@ def clip(x: Array) -> None:
 
 @compiled
 def keep_above(grad: Array, x: Array, out: Array) -> None:
-    """The gradient where x is above zero, or NaN."""
+    """The gradient where x is above zero or NaN, otherwise zero."""
     zero = x.dtype.type(0)
     for i in range(x.size):
         out[i] = zero if x[i] <= zero else grad[i]
@@ -33,7 +33,7 @@ def keep_above(grad: Array, x: Array, out: Array) -> None:
 
 @compiled
 def add_rows(x: Array, out: Array) -> None:
-    """Add up rows, one after the other."""
+    """Sum the rows in order."""
     for j in range(x.shape[1]):
         out[j] = x[0, j]
     for i in range(1, x.shape[0]):
@@ -43,9 +43,9 @@ def add_rows(x: Array, out: Array) -> None:
 
 @compiled
 def cross_entropy(x: Array, target: Array, ignored: int, slope: Array) -> Any:
-    """The sum of all losses, and how many count; their mean's slope goes into `slope`.
+    """The sum of all losses and their count; the gradient of their mean goes to `slope`.
 
-    A class that is not there makes the count negative.
+    An invalid class makes the count negative.
     """
     count, width = x.shape
     tops = np.empty(count, x.dtype)
@@ -82,7 +82,7 @@ def cross_entropy(x: Array, target: Array, ignored: int, slope: Array) -> Any:
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x = np.ones((2, 2), kind)
         clip(x.reshape(-1))

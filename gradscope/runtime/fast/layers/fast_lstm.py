@@ -1,9 +1,10 @@
-"""The steps of an LSTM, compiled: each in one pass, and all of them with their products by tiles.
+"""The steps of an LSTM, compiled: each in one pass, or all of them with their products by tiles.
 
-The plain twins are in `lstm`. What multiplies states is laid out for the tiles once for all steps.
+The plain twins are in `lstm`. The matrix that multiplies states is packed for the tiles once for
+all steps.
 
-tanh is a quotient of two polynomials in x², fitted to 2e-8, so that the compiler makes vector
-instructions of it; the sigmoid of x is half of 1 + tanh(x / 2).
+tanh is a quotient of two polynomials in x², fitted to 2e-8, so that the compiler vectorizes it; the
+sigmoid of x is half of 1 + tanh(x / 2).
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def _tanh(x):  # type: ignore[no-untyped-def]
     return x * above / below
 
 
-# Each loop is a function of one-dimensional arrays that begin at 0: only so does the compiler see
-# that it may compute eight or sixteen numbers at once.
+# Each loop is a function of one-dimensional arrays that begin at 0: only then does the compiler
+# vectorize it.
 
 
 @inner(fastmath={"contract"})
@@ -92,7 +93,7 @@ def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, st
 
 @inner
 def _quarters(row: Array, n: int) -> Any:
-    """What belongs to each of the four gates: input, forget, new, out."""
+    """The part of each of the four gates: input, forget, new, out."""
     return row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n :]
 
 
@@ -134,7 +135,7 @@ WIDE = VECTORS * LANES
 
 @inner
 def _panels(right: Array) -> Array:
-    """The right matrix of a product, in parts as wide as tiles, each with its rows in order."""
+    """The right matrix of a product, in panels as wide as tiles, each with its rows in order."""
     steps, columns = right.shape
     flat, made = right.reshape(-1), np.zeros(-(-columns // WIDE) * steps * WIDE, right.dtype)
     for nr in range(0, columns, WIDE):
@@ -162,7 +163,7 @@ def _panels_of_transposed(left: Array) -> Array:
 
 @inner
 def _multiply(left: Array, panels: Array, columns: int, made: Array) -> None:
-    """Write a product, of as many rows as fill tiles, so many columns of which are wanted."""
+    """Write a product, for as many rows as fill tiles, of which `columns` columns are wanted."""
     steps, out = left.shape[1], made.reshape(-1)
     for nr in range(0, columns, WIDE):
         at, vectors = nr * steps, -(-(columns - nr) // LANES)
@@ -192,10 +193,10 @@ def steps_forward(
     first: int,
     last: int,
 ) -> None:
-    """All steps in this order: sums of inputs become gates; all cells and states are written.
+    """Run all steps in order: sums of inputs become gates; all cells and states are written.
 
-    The transpose of `weight` multiplies the state before a step. Of the batch, the rows from the
-    first to before the last are made.
+    The transpose of `weight` multiplies the previous state. The rows of the batch from the first up
+    to, excluding, the last are computed.
     """
     few = slice(first, last)
     state, cells = state[few], cells[few]
@@ -225,10 +226,11 @@ def steps_backward(
     first: int,
     last: int,
 ) -> None:
-    """All steps in this order, the last first: the gradients of all sums are written.
+    """Run all steps in reverse order: the gradients of all sums are written.
 
-    Those of the last state and cells become those of the first. `right` multiplies the gradient of
-    a step's sums. Of the batch, the rows from the first to before the last are made.
+    The gradients of the last state and cells become those of the first. `right` multiplies the
+    gradient of a step's sums. The rows of the batch from the first up to, excluding, the last are
+    computed.
     """
     few = slice(first, last)
     to_state, to_cells = to_state[few], to_cells[few]

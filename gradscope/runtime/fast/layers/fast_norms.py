@@ -1,8 +1,7 @@
-"""Numba kernels of normalizations, float32 and float64. Their plain twins are in norms.py.
+"""Numba kernels of normalizations, float32 and float64. The plain twins are in norms.py.
 
-Those of channels are for some of them: the first and the last, counted over all samples.
-
-Sums go over blocks in the arrays' own precision, and over the blocks in double precision.
+Kernels over channels process a range of them, counted over all samples. Sums within blocks use the
+arrays' own precision, sums of blocks double precision.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from gradscope.runtime.fast.compiling.compiled import compiled, inner
 
 BLOCK = 1024
 ROWS = 128
-"""So many rows are added up in the arrays' own precision."""
+"""Number of rows that are summed in the arrays' own precision."""
 
 
 @inner(fastmath=ANY_ORDER)
@@ -35,7 +34,7 @@ def _sum(row: Array) -> float:
 
 @inner(fastmath=ANY_ORDER)
 def _squares(row: Array, mean: Any) -> float:
-    """The sum of the squares of what is left without the mean."""
+    """The sum of squared deviations from the mean."""
     total = 0.0
     for start in range(0, row.size, BLOCK):
         block = row[start : start + BLOCK]
@@ -48,7 +47,7 @@ def _squares(row: Array, mean: Any) -> float:
 
 @inner(fastmath=ANY_ORDER)
 def _product(grad: Array, row: Array, mean: Any) -> float:
-    """The sum of the products with what is left without the mean."""
+    """The sum of products with deviations from the mean."""
     total = 0.0
     for start in range(0, row.size, BLOCK):
         block, other = row[start : start + BLOCK], grad[start : start + BLOCK]
@@ -105,7 +104,7 @@ def layer_norm_backward(
 
 @compiled(fastmath=ANY_ORDER)
 def batch_moments(x: Array, means: Array, variances: Array, first: int, last: int) -> None:
-    """Of some channels; x is (samples, channels, size)."""
+    """Mean and variance of some channels; x is (samples, channels, size)."""
     samples, _, size = x.shape
     count = samples * size
     for c in range(first, last):
@@ -122,7 +121,7 @@ def batch_moments(x: Array, means: Array, variances: Array, first: int, last: in
 
 @compiled(fastmath=ANY_ORDER)
 def scale_channels(x: Array, scale: Array, shift: Array, out: Array, first: int, last: int) -> None:
-    """X * scale + shift; scale and shift have a number for each sample and channel, or channel."""
+    """X * scale + shift, with a number of each per channel, or per sample and channel."""
     _, channels, size = x.shape
     each = len(scale) > 1
     for plane in range(first, last):
@@ -137,7 +136,7 @@ def scale_channels(x: Array, scale: Array, shift: Array, out: Array, first: int,
 def channel_sums(
     grad: Array, x: Array, means: Array, of_grad: Array, of_product: Array, first: int, last: int
 ) -> None:
-    """Of each sample's channels: the sum of grad, and that of grad * (x - mean)."""
+    """The sums of grad and of grad * (x - mean), for each channel of each sample."""
     channels = of_grad.shape[1]
     each = len(means) > 1
     for plane in range(first, last):
@@ -157,7 +156,7 @@ def mix_channels(
     first: int,
     last: int,
 ) -> None:
-    """In `out`: grad * of_grad + x * of_x + rest, the numbers as in `scale_channels`."""
+    """Write grad * of_grad + x * of_x + rest to `out`, with numbers as in `scale_channels`."""
     _, channels, size = x.shape
     each = len(rest) > 1
     for plane in range(first, last):
@@ -170,7 +169,7 @@ def mix_channels(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x, vector = np.ones((2, 4), kind), np.ones(4, kind)
         of_rows = np.ones(2, kind)

@@ -1,6 +1,6 @@
-"""Numba kernels that go over the rows of a matrix, float32 only: softmax and its kin.
+"""Numba kernels over the rows of a matrix, float32 only: softmax and similar ones.
 
-Their plain twins are in row_softmax.py and attention.py.
+The plain twins are in row_softmax.py and attention.py.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gradscope.runtime.fast.arrays.fast_math import (
 from gradscope.runtime.fast.compiling.compiled import compiled
 
 GROUP = 4096
-"""Rows are taken together until they have about so many elements, which the nearest cache holds.
+"""Approximate number of elements of rows that are processed together, for the nearest cache.
 
-Exponentials are taken of all of them at once: in a row, those that do not fill a vector would cost
-more than all others.
+Exponentials are computed for all of them at once: in single rows, the elements that do not fill a
+vector would cost more than all others.
 """
 
 
@@ -98,7 +98,7 @@ def log_softmax_backward(grad: Array, output: Array, out: Array) -> None:
 
 @compiled(fastmath=ANY_ORDER)
 def attention(weights: Array, logs: Array, scale: Any, start: int, rows: int, causal: bool) -> None:
-    """Products into weights, in place; row i is that of query start + i % rows."""
+    """Products to weights, in place; row i is that of query start + i % rows."""
     count, width = weights.shape
     together = max(1, GROUP // width)
     for first in range(0, count, together):
@@ -136,7 +136,7 @@ def attention_backward(
     rows: int,
     causal: bool,
 ) -> None:
-    """Products into weights, and the weights' gradients into the products', in place."""
+    """Products to weights, and the gradients of weights to those of the products, in place."""
     count, width = weights.shape
     together = max(1, GROUP // width)
     for first in range(0, count, together):

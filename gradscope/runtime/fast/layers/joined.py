@@ -1,7 +1,7 @@
-"""Several operations of a step in one pass, for plans that are replayed again and again.
+"""Several operations of a step in one pass, for plans that are replayed.
 
-The shapes and dtypes are known when a plan is made, so nothing is asked of them here. The plain
-twins are the operations themselves.
+Shapes and dtypes are known when a plan is made, so nothing is checked here. The plain twins are the
+operations themselves.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ kernels: Final = kernels_of("layers.fast_joined")
 
 
 def linear_relu(bias: Array, left: Array, right: Array) -> Array:
-    """The product of two matrices, a vector added to each row, and what is below zero zero."""
+    """The product of two matrices plus a vector in each row, with negative numbers set to zero."""
     made = product(left, right, None, bias)
     kernels().clip(made.reshape(-1))
     return made
 
 
 def threshold_backward(grad: Array, result: Array) -> Array:
-    """The gradient where the result is above zero, or NaN."""
+    """The gradient where the result is above zero or NaN, otherwise zero."""
     if result.size >= LARGE:
         return elementwise.threshold_backward(grad, result, 0)
     made = np.empty_like(result)
@@ -41,7 +41,7 @@ def sum_of_rows(x: Array) -> Array:
 
 
 def cross_entropy(x: Array, target: Array, ignored: int) -> tuple[Array, Array, Array] | None:
-    """The mean loss of scores, how many count, and the scores' gradient; None: a class is wrong."""
+    """The mean loss of scores, the count, and the scores' gradient; None if a class is invalid."""
     slope = np.empty_like(x)
     total, kept = kernels().cross_entropy(x, target, ignored, slope)
     if kept < 0:

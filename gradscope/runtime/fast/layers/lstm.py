@@ -1,4 +1,4 @@
-"""The steps of LSTMs by tiles, in several threads; NumPy's are in core/kernels."""
+"""The steps of LSTMs by tiles, in several threads. The plain twins are in core/kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.fast.threads.spread import kernel_threads, spread
 from gradscope.runtime.fast.tiles.tile import ROWS
 
 TOGETHER: Final = 1 << 24
-"""A step of more products may be made by many threads together, as BLAS does."""
+"""Number of products from which a step may be faster by BLAS with many threads."""
 
 
 def step(name: str) -> Any:
@@ -22,9 +22,9 @@ def step(name: str) -> Any:
 
 
 def ran(name: str, gates: Array, *others: Array) -> bool:
-    """Make all steps, unless BLAS makes them sooner.
+    """Run all steps, unless BLAS is faster. Returns whether it ran.
 
-    Rows of a batch have nothing to do with each other, so threads part them once for all steps.
+    Rows of a batch are independent, so threads divide them once for all steps.
     """
     steps, batch, wide = gates.shape
     if _is_for_many(batch, wide):
@@ -35,9 +35,9 @@ def ran(name: str, gates: Array, *others: Array) -> bool:
 
 
 def _is_for_many(batch: int, wide: int) -> bool:
-    """Whether BLAS parts a step among so many threads that it is done before tiles are.
+    """Whether BLAS with its threads is faster for a step than tiles.
 
-    There are no more threads than tiles have rows to part; one does what two of BLAS do.
+    The number of threads is limited by the tiles' rows; one thread does the work of two of BLAS.
     """
     most = min(kernel_threads(), -(-batch // FEWEST))
     return batch * wide * wide >= 4 * TOGETHER and kernel_threads() > 2 * most

@@ -1,4 +1,4 @@
-"""Norms by compiled kernels, in several threads; their plain twins are in core/kernels."""
+"""Norms by compiled kernels, in several threads. The plain twins are in core/kernels."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gradscope.runtime.fast.layers import fast_norms
 from gradscope.runtime.fast.threads.spread import spread
 
 COST: Final = 0.4
-"""Nanoseconds they take for one element."""
+"""Nanoseconds per element."""
 
 
 def _beside(vector: Array | None, value: float, size: int, x: Array) -> Array:
-    """A vector in the dtype of x; one that is not there as so many times `value`."""
+    """A vector in the dtype of x; if missing, `size` times `value`."""
     if vector is None:
         return np.full(size, value, x.dtype)
     return np.ascontiguousarray(vector, x.dtype).reshape(-1)
@@ -85,7 +85,7 @@ def scaled(x: Array, scale: Array, shift: Array) -> Array:
 
 
 def _by_planes(kernel: Any, arrays: tuple[Array, ...]) -> None:
-    """Call a kernel for all channels of all samples; the first array has all their elements."""
+    """Call a kernel for all channels of all samples. The first array has all their elements."""
     planes = arrays[0].shape[0] * arrays[0].shape[1]
     cost = arrays[0].shape[2] * COST
     spread(lambda first, last: kernel(*arrays, first, last), planes, cost)
@@ -105,7 +105,7 @@ def _moments_of(x: Array) -> tuple[Array, Array]:
 
 
 def _sums(grad: Array, x: Array, means: Array) -> tuple[Array, Array]:
-    """For each sample's channels the sums of grad and of grad * (x - mean), in double precision."""
+    """The sums of grad and of grad * (x - mean) per channel of each sample, in double precision."""
     of_grad, of_product = (np.empty(x.shape[:2]) for _ in range(2))
     arrays = (_planes(grad), _planes(x), means.astype(x.dtype), of_grad, of_product)
     _by_planes(fast_norms.channel_sums, arrays)
@@ -147,7 +147,7 @@ def batch_norm_backward(
 
 
 def _by_channel(numbers: Array, channels: int) -> Array:
-    """Numbers of each sample's groups, once for each channel of the group."""
+    """Numbers of each sample's groups, repeated for each channel of the group."""
     return np.repeat(numbers, channels // numbers.shape[1], axis=1)
 
 

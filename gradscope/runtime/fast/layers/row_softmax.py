@@ -1,4 +1,4 @@
-"""Softmax and its kin by compiled kernels, in several threads."""
+"""Softmax and similar kernels, compiled, in several threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.fast.layers import fast_rows
 from gradscope.runtime.fast.threads.spread import spread
 
 COST: Final = 0.8
-"""Nanoseconds for one element."""
+"""Nanoseconds per element."""
 
 
 def _of_rows(kernel: Any, *arrays: Array) -> Array:
@@ -26,7 +26,7 @@ def _of_rows(kernel: Any, *arrays: Array) -> Array:
 
 
 def _of_heads(kernel: Any, weights: Array, *others: Array, left: tuple[Any, ...]) -> None:
-    """Call a kernel for all rows of weights: some heads here, some in other threads."""
+    """Call a kernel for all rows of weights: heads are divided among threads."""
     width, queries = weights.shape[-1], weights.shape[-2]
     flat = [weights.reshape(-1, width), *others]
     spread(

@@ -40,7 +40,7 @@ def panel(batch: Array, swaps: Array) -> None:
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64, np.complex64, np.complex128):
         batch = np.ones((2, 4, 4), kind)
         for view in (batch, batch[:, :, :2]):  # a whole matrix and a part of one

@@ -1,4 +1,4 @@
-"""The Numba twin of random.normal_blocks: the same operations in the same order, fused alike."""
+"""The Numba twin of random.normal_blocks: the same operations, order and fused instructions."""
 
 from __future__ import annotations
 
@@ -129,6 +129,6 @@ def normal_blocks(unit: Array) -> Array:
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         normal_blocks(np.zeros(BLOCK, kind))

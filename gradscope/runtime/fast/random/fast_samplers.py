@@ -1,4 +1,4 @@
-"""The loops of samplers.py, compiled: the same functions, for arrays large enough to pay for it."""
+"""The loops of samplers.py, compiled, for large arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCOPE: dict[str, Any] = {**samplers.__dict__, "__name__": __name__}
 
 
 def _taken(name: str, how: Callable[..., Any]) -> Any:
-    """A function of samplers.py, calling compiled ones, itself compiled."""
+    """A function of samplers.py that calls compiled ones, compiled itself."""
     plain = getattr(samplers, name)
     made = FunctionType(plain.__code__, _SCOPE, name)
     made.__module__, made.__qualname__ = __name__, name

@@ -1,1 +1,1 @@
-"""Threads among which large arrays are parted."""
+"""Threads that share the work of kernels on large arrays."""

@@ -1,26 +1,26 @@
-"""Threads that stay awake for a moment after their work: more may come, and to wake one takes long.
+"""Worker threads that poll for a while after their work, since waking a thread is slow.
 
 # Note [Staying awake]
-A thread that waits in a queue sleeps, its core rests, and both take 25 microseconds to wake, there
-and back: as long as many kernels. So who waits looks again and again for a moment, without Python's
-lock. What it looks at are two counts, how many pieces were handed over and how many are done. They
-are hints and nothing else: what is to be done comes by the queue, from which it is taken in any
-case. The thread that waits for work gives way to nobody meanwhile: other libraries' threads spin,
-too, and would not give the core back for milliseconds, while a thread that is woken gets it at
-once. But it does when it has told that its piece is done: who waits for that may wait for this very
-core, on which a thread that slept is woken at times. The caller, who has to go on as soon as can
-be, gives way, too, perhaps to that thread.
+A thread that waits in a queue sleeps, its core idles, and waking both takes 25 microseconds, there
+and back: as long as many kernels. So a waiting thread polls for a while, without Python's lock (the
+GIL). It polls two counts: how many pieces were given and how many are done. They are only hints:
+the piece itself comes through the queue, from which it is taken in any case. A worker that waits
+for work does not yield its core: threads of other libraries spin, too, and would not return the
+core for milliseconds, while a woken thread gets it at once. But it yields once after reporting that
+its piece is done: the waiting caller may need this very core, on which a sleeping thread is
+sometimes woken. The caller, which should continue as soon as possible, also yields, perhaps to that
+worker.
 
-Python's lock is waited for asleep, too. Who hands over a piece still has it until its own kernel
-begins, so who comes for the piece waits for so long before it asks for the lock; and that a piece
-is done is told after the lock was given back.
+Threads sleep while they wait for Python's lock, too. The caller holds it from giving a piece until
+its own kernel begins, so the worker waits that long before it takes the lock. A piece is reported
+as done after the lock was released.
 
 # Note [Which core a thread wakes on]
-Linux wakes a thread on the core of who wakes it if it takes no other one for idle, and in a virtual
-machine it takes none for idle that rests: there a thread that slept came to the caller's own core,
-waited until the caller was done, and two threads took longer than one. And a caller that slept may
-come to the core on which a thread is looking for work. So a thread is told to run on any core but
-the one its caller is on, when that has become another one. Where that can't be asked, nothing is.
+Linux wakes a thread on the waker's core if no other core counts as idle, and in a virtual machine
+idle cores do not count: a sleeping worker came to the caller's own core, waited until the caller
+was done, and two threads took longer than one. A caller that slept may also come to a worker's
+core. So the affinity of a worker excludes the core of its caller, whenever that has changed.
+Systems without this call are left alone.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from gradscope.machine_code.interpreter import PYTHON, as_int, from_int
 from gradscope.machine_code.language import External, increase, load, store
 
 GIVEN, DONE, AWAKE, ITS_CLOCK, CALLERS_CLOCK = 0, 128, 192, 256, 320
-"""Where counts are, whether the thread is awake, and times, in bytes: apart, for two cores."""
+"""Offsets in bytes of the counts, the awake flag and times; on separate cache lines."""
 AWAKE_FOR: Final = 500_000
-"""So many nanoseconds a thread looks for more."""
+"""How long an idle worker keeps polling, in nanoseconds."""
 LOOKS: Final = 64
-"""So often between two looks at the clock."""
+"""Number of polls between two readings of the clock."""
 UNLOCKED: Final = 1_200
-"""After so many more looks who gave a piece has given back Python's lock."""
+"""Number of further polls after which the caller has released Python's lock."""
 PATIENT_FOR: Final = 200_000
-"""So many nanoseconds it is looked whether a piece is done."""
+"""How long a caller polls for a piece to be done, in nanoseconds."""
 
 let_go = External(PYTHON, "PyEval_SaveThread", 0)
 take_back = External(PYTHON, "PyEval_RestoreThread", 1, nothing=True)
@@ -58,7 +58,7 @@ give_way = External(ctypes.CDLL(None), "sched_yield", 0, half=True)
 
 
 def rest(self: int, nothing: int) -> int:
-    """Tell that a piece is done, and wait a moment for the next one."""
+    """Report that a piece is done, and poll for the next one."""
     counts, left = as_int(self), 0
     thread = let_go()
     store(counts + AWAKE, 1)
@@ -80,7 +80,7 @@ def rest(self: int, nothing: int) -> int:
 
 
 def until_done(self: int, nothing: int) -> int:
-    """Wait a moment until all that was handed over is done."""
+    """Poll for a while until all pieces that were given are done."""
     counts = as_int(self)
     if load(counts + DONE) < load(counts + GIVEN):
         thread = let_go()
@@ -94,51 +94,51 @@ def until_done(self: int, nothing: int) -> int:
 
 
 def time_at(clock: int) -> int:
-    """The time in nanoseconds, which is put there on the way."""
+    """The time in nanoseconds, which is also stored at this address."""
     clock_gettime(CLOCK_MONOTONIC, clock)
     return load(clock) * 1_000_000_000 + load(clock + 8)
 
 
 class Counts:
-    """Of one thread that works for others."""
+    """The counts of one worker thread."""
 
     def __init__(self) -> None:
         self.words = np.zeros(CALLERS_CLOCK // 8 + 8, np.int64)
-        self.words[DONE // 8] = -1  # it has told nothing yet
+        self.words[DONE // 8] = -1  # nothing reported yet
         self.rest: Callable[[], object] = _callables().over(rest, self)
         self.until_done: Callable[[], object] = _callables().over(until_done, self)
         self.thread: int | None = None
         self.away_from = -1
 
     def begin(self) -> None:
-        """Called by the thread itself, before anything else."""
+        """Called by the thread itself, first of all."""
         self.thread = get_native_id()
 
     def keep_away(self) -> None:
-        """See that the thread runs, and wakes, on another core than the caller."""
+        """Keep the thread off the caller's core."""
         core = _core()
         if core != self.away_from and self.thread is not None:
             self.away_from = core
-            with suppress(OSError):  # not allowed, or the thread has ended
+            with suppress(OSError):  # not permitted, or the thread has ended
                 if others := os.sched_getaffinity(0) - {core}:
                     os.sched_setaffinity(self.thread, others)
 
     def is_awake(self) -> bool:
-        """Whether the thread works, or looks for work."""
+        """Whether the thread works or polls."""
         return bool(self.words[AWAKE // 8])
 
     def given(self) -> None:
-        """One more piece was put into the thread's queue."""
+        """Count a piece that was put into the thread's queue."""
         self.words[GIVEN // 8] += 1
 
     def taken_back(self) -> None:
-        """The last one was not taken, and is no more in the queue."""
+        """Uncount a piece that was removed from the queue again."""
         self.words[GIVEN // 8] -= 1
         self.words[AWAKE // 8] = 0
 
 
 def _core() -> int:
-    """Which core the caller is on; -1 where a thread can't be told where to run."""
+    """The caller's core; -1 if threads cannot be assigned to cores."""
     return _CORE() if _CORE is not None else -1
 
 

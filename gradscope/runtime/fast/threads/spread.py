@@ -1,16 +1,15 @@
-"""Compiled kernels in several threads: each has a part of the rows, planes or elements to make.
+"""Runs compiled kernels in several threads: each computes a part of the results.
 
-Only results that do not depend on each other are made in different threads, so that every one of
-them has the same bits however many there are. Threads are Python's own: a kernel runs without
-Python's lock, and needs no other library. They start when the first array comes that is worth it.
+Threads only compute results that do not depend on each other, so that the bits are the same for any
+number of threads. The threads are Python's: a kernel runs without Python's lock, and needs no other
+library. They start with the first array for which they pay off.
 
 # Note [Cores that are not there]
-Whether a second thread helps is not known before: other programs may have the other cores, a
-container may be granted fewer than it sees, and for a while after a product of matrices BLAS's own
-threads keep them busy with waiting. So a piece for which no thread has come when the caller is done
-with its own is done by the caller. And it is looked at afterwards: where several threads, all of
-them awake, took about as long as one would have, the next few arrays are left to the caller, twice
-as many each time.
+It is not known in advance whether a second thread helps. Other programs may use the other cores, a
+container may have fewer than it sees, and after a matrix product BLAS's own threads keep them busy
+for a while by spinning. So a piece that no thread has started when the caller is done with its own
+is run by the caller. Afterwards the time is checked: if several threads, all awake, took about as
+long as one would have, the next few arrays are left to the caller, twice as many each time.
 """
 
 from __future__ import annotations
@@ -28,34 +27,34 @@ if TYPE_CHECKING:
     from gradscope.runtime.fast.threads.awake import Counts
 
 Part: TypeAlias = Callable[[int, int], object]
-"""Makes the results from the first number to before the last."""
+"""Computes results from the first index up to, excluding, the last."""
 Done: TypeAlias = "SimpleQueue[BaseException | None]"
 Piece: TypeAlias = tuple[Part, int, int, Done]
 Worker: TypeAlias = "tuple[SimpleQueue[Piece], Counts]"
 
 LEAST: Final = 30_000
-"""Nanoseconds of work that a thread is given which is awake."""
+"""Least work, in nanoseconds, for an awake thread."""
 WAKING: Final = 70_000
-"""So much more is worth to wake one."""
+"""Additional work, in nanoseconds, for which waking a thread pays off."""
 WORTH: Final = 0.85
-"""What share of the time that one thread would have taken is worth to do it again."""
+"""Share of the single-threaded time up to which several threads are used again."""
 MOST_LEFT: Final = 16
-"""So many arrays are left to the caller at most before several threads are tried again."""
+"""Largest number of arrays left to the caller before several threads are tried again."""
 
 
 class _Pool:
-    """The threads that wait for pieces. A process has one; a forked child begins with a new one."""
+    """The worker threads. Each process has one pool; a forked child starts with a new one."""
 
     def __init__(self) -> None:
         self.waiting: list[Worker] = []
-        self.taken = allocate_lock()  # by one thread of the program; others compute by themselves
+        self.taken = allocate_lock()  # by one thread of the program; others compute alone
 
     def is_awake(self) -> bool:
-        """Whether one of them looks for work."""
+        """Whether one of the threads polls."""
         return bool(self.waiting) and self.waiting[0][1].is_awake()
 
     def workers(self, count: int) -> list[Worker]:
-        """So many threads, which start here if they are not there."""
+        """`count` threads, started if necessary."""
         while len(self.waiting) < count:
             from gradscope.runtime.fast.threads.awake import Counts  # with a compiler
 
@@ -66,7 +65,7 @@ class _Pool:
 
 
 class _State:
-    """How many threads kernels may run in, None until someone asks, and the pool."""
+    """The number of threads of kernels, None if not yet determined, and the pool."""
 
     threads: int | None = None
     pool = _Pool()
@@ -75,22 +74,22 @@ class _State:
 
 
 def set_kernel_threads(count: int | None) -> None:
-    """Let kernels run in so many threads; None: as many as BLAS."""
+    """Set the number of threads of kernels; None: as many as BLAS."""
     _State.threads = count
     _State.left, _State.next_left = 0, 1
 
 
 def kernel_threads() -> int:
-    """In how many threads kernels run, where that pays."""
+    """The number of threads of kernels."""
     if _State.threads is None:
         _State.threads = blas_threads()
     return _State.threads
 
 
 def spread(part: Part, count: int, cost: float, multiple: int = 1) -> None:
-    """Make `count` results by calls of `part`, in several threads where that pays.
+    """Compute `count` results by calls of `part`, in several threads if that pays off.
 
-    One result costs about so many nanoseconds. Parts begin at multiples of `multiple`.
+    `cost` is the time of one result in nanoseconds. Parts begin at multiples of `multiple`.
     """
     if count * cost < 2 * LEAST or _State.threads == 1:
         part(0, count)
@@ -116,7 +115,7 @@ def _spread(part: Part, count: int, cost: float, multiple: int) -> None:
 
 
 def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
-    """Do the first piece here and the others there; come back when all are done."""
+    """Run the first piece here and the others in workers; return when all are done."""
     done: Done = SimpleQueue()
     were_awake = all(counts.is_awake() for _, counts in workers)
     begin = perf_counter_ns()
@@ -137,7 +136,7 @@ def _run(part: Part, ends: list[int], workers: list[Worker]) -> None:
 
 
 def _error_there(worker: Worker, done: Done) -> BaseException | None:
-    """Wait for a thread's piece, or do it here if the thread has not come for it yet."""
+    """Wait for a worker's piece, or run it here if the worker has not started it."""
     queue, counts = worker
     try:
         part, first, last, _ = queue.get_nowait()
@@ -149,7 +148,7 @@ def _error_there(worker: Worker, done: Done) -> BaseException | None:
 
 
 def _look_at(taken: int, by_one: int) -> None:
-    """See whether it was worth it: it took so long, and one thread would have taken so long."""
+    """Check whether threads paid off: the time taken, and the time of one thread."""
     if taken <= by_one * WORTH:
         _State.next_left = 1
     else:
@@ -158,13 +157,13 @@ def _look_at(taken: int, by_one: int) -> None:
 
 
 def _work(queue: SimpleQueue[Piece], counts: Counts) -> None:
-    """Do what comes, for ever: the process does not wait for this thread when it ends."""
+    """The worker's loop. It is a daemon: the process does not wait for it."""
     counts.begin()
     while True:
         counts.rest()
         part, first, last, done = queue.get()
         done.put(_error_of(part, first, last))
-        del part, done  # what they hold is not needed while nothing comes
+        del part, done  # release references while idle
 
 
 def _error_of(part: Part, first: int, last: int) -> BaseException | None:
@@ -176,7 +175,7 @@ def _error_of(part: Part, first: int, last: int) -> BaseException | None:
 
 
 def _in_child() -> None:
-    """A forked child has none of the threads, and the pool may have been taken."""
+    """Reset in a forked child: its threads are missing, and the pool may have been in use."""
     _State.pool = _Pool()
 
 

@@ -1,1 +1,1 @@
-"""Products of matrices by pieces that fit into a processor's registers."""
+"""Matrix products by tiles that fit into registers."""

@@ -1,4 +1,4 @@
-"""Products of matrices by register tiles. Their plain twin is NumPy's `dot`."""
+"""Matrix products by register tiles. The plain twin is NumPy's `dot`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gradscope.runtime.fast.tiles.vectors import copy, load, store, transpose
 uint = np.uintp
 
 STEPS = 256
-"""About so many rows of the right matrix are multiplied before the sums are put away."""
+"""Approximate number of rows of the right matrix that are multiplied before sums are stored."""
 TOGETHER = 1024
-"""So many rows of the left one are multiplied with the same part of the right one."""
+"""Number of rows of the left matrix that are multiplied with the same part of the right one."""
 LINE = 64
-"""Bytes that memory is fetched by."""
+"""Size of a cache line in bytes."""
 
 
 @inner
 def _lay(b: Array, at: int, far: Any, panel: Array, of: Any) -> None:
-    """Lay out a part of the right matrix so that its rows are whole vectors, one after another."""
+    """Pack a part of the right matrix so that its rows are consecutive whole vectors."""
     steps, columns, wide, lanes = of
     if far[1] == 1:
         whole = columns - columns % lanes
@@ -58,7 +58,7 @@ def _lay(b: Array, at: int, far: Any, panel: Array, of: Any) -> None:
 
 @inner
 def _lay_rows(a: Array, at: int, far: int, packed: Array, of: Any) -> None:
-    """Lay out a left matrix whose columns lie in memory so that each tile's part is one piece."""
+    """Pack a left matrix in column-major order so that each tile's part is contiguous."""
     high, count, apart = of
     for step in range(count):
         begin, to = at + step * far, step * ROWS
@@ -70,7 +70,7 @@ def _lay_rows(a: Array, at: int, far: int, packed: Array, of: Any) -> None:
 
 @inner
 def _begin(starts: Array, bias: Array, row: int, wide: int) -> None:
-    """Let the sums of a tile's rows begin with a number for each."""
+    """Initialize the sums of a tile's rows with one number each."""
     for i in range(ROWS):
         for nr in range(wide):
             starts[uint(i * wide + nr)] = bias[uint(row + i)]
@@ -80,10 +80,10 @@ def _begin(starts: Array, bias: Array, row: int, wide: int) -> None:
 def _make(
     a: Array, begin: int, a_far: Any, panel: Array, steps: Any, starts: Any, c: Any, of: Any
 ) -> None:
-    """The products of some rows and one panel, which begin to be summed here or are added.
+    """Add or store the products of some rows and one panel.
 
-    `starts`: what sums begin with, how far apart rows of it are, and what it is filled with for
-    each tile, from where on, if rows are apart at all.
+    `starts`: initial values of sums, the distance of their rows, and the array with which they are
+    filled for each tile, and its offset, if rows have a distance at all.
     """
     count, is_first, a_steps, b_steps = steps
     made, to, row_far = c
@@ -104,7 +104,7 @@ def _make(
 
 @inner
 def _put(sums: Array, wide: int, c: Array, at: int, far: Any, of: Any) -> None:
-    """Put the sums of some rows and columns where they belong, which may be the other way round."""
+    """Store the sums of some rows and columns, possibly transposed."""
     high, some, lanes = of
     if far[1] == 1:
         for row in range(high):
@@ -126,11 +126,11 @@ def multiply(
     a: Array, a_far: Any, b: Array, b_far: Any, c: Array, c_far: Any, bias: Array, count: int,
     rows: Any, columns: Any,
 ) -> None:  # fmt: skip
-    """Make some rows and columns of a product, from the first to before the last.
+    """Compute some rows and columns of a product, from the first up to, excluding, the last.
 
-    `a_far`, `b_far` and `c_far` say how far apart rows and columns are; `count` how many columns
-    the left matrix has. What fills whole tiles is put into c at once. `bias`, if there is any, is
-    added to each row, or where c is made the other way round, to each column.
+    `a_far`, `b_far` and `c_far` are distances of rows and columns; `count` is the number of columns
+    of the left matrix. Whole tiles are stored in c directly. `bias`, if given, is added to each
+    row, or if c is transposed, to each column.
     """
     lanes, line = BYTES // a.itemsize, LINE // a.itemsize
     wide = VECTORS * lanes
@@ -180,7 +180,7 @@ def multiply(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x, one = np.ones(ROWS, kind), np.ones(1, kind)
         multiply(x, (1, 1), one, (1, 1), x.copy(), (1, 1), one, 1, (0, ROWS), (0, 1))

@@ -15,17 +15,17 @@ from gradscope.runtime.fast.tiles import fast_products
 MULTIPLE: Final = 8
 """Rows of the largest tile."""
 PART: Final = 96
-"""Columns that a thread makes together, at least: those of two tiles with the longest vectors."""
+"""Smallest number of columns for one thread: two tiles with the longest vectors."""
 VECTOR: Final = 16
 """Columns of the longest vector: parts begin at its multiples."""
 NONE: Final = {kind: np.empty(0, kind) for kind in "fd"}
-"""What is added where there is no bias."""
+"""Stands for a missing bias."""
 
 
 def product(
     left: Array, right: Array, made: Array | None, bias: Array | None, way: ProductPlan
 ) -> Array:
-    """Return the product, written into `made` if that is given; `bias` is added to each row."""
+    """Return the product, written to `made` if given; `bias` is added to each row."""
     if made is None:
         made = np.empty((left.shape[0], right.shape[1]), left.dtype)
     if way.flipped:
@@ -51,7 +51,7 @@ def _some_rows(matrices: Any, columns: Any, first: int, last: int) -> None:
 
 
 def _flat(matrix: Array, order: str) -> tuple[Array, tuple[int, int]]:
-    """A matrix as it lies in memory, and how far apart its rows and columns are."""
+    """A matrix as a flat array, and the distances of its rows and columns."""
     if order == "by columns":
         return matrix.T.reshape(-1), (1, matrix.shape[0])
     return np.ascontiguousarray(matrix).reshape(-1), (matrix.shape[1], 1)

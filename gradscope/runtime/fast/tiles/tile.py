@@ -1,18 +1,17 @@
-"""The register tile: some rows of a product of matrices, up to three vectors wide.
+"""The register tile: some rows of a matrix product, up to three vectors wide.
 
     c[row, :] += sum over steps of a[row, step] * b[step, :]
 
-How far from its beginning each matrix has what is multiplied in a step stands in two tables, or is
-one number where all steps are as far apart. So one tile makes convolutions (a step is a channel and
-a tap), gradients of weights (a step is a place) and ordinary products, and nothing is copied for
-it.
+The offset of each step in each matrix is in a table, or is one number if all steps have the same
+distance. So one tile computes convolutions (a step is a channel and a tap), gradients of weights (a
+step is a pixel) and ordinary products, without copies.
 
 # Note [How large a tile is]
-A sum that is added to again before it is there waits: processors take about four cycles for a
-multiply-add and begin two in each, so at least eight sums must be under way, and what is loaded for
-them should be used often. A tile of 8 rows and 3 vectors has 24 sums and loads 11 numbers and
-vectors for them in each step: 28 of the 32 registers of AVX-512 and NEON; one of 4 rows takes all
-16 of AVX2 and SSE. The processor is part of what Numba's cache keeps a kernel for.
+A sum that is needed again before it is finished has to wait: processors take about four cycles for
+a multiply-add and start two in each, so at least eight sums must be under way, and loaded values
+should be used often. A tile of 8 rows and 3 vectors has 24 sums and loads 11 numbers and vectors
+for them in each step: 28 of the 32 registers of AVX-512 and NEON. One of 4 rows takes all 16 of
+AVX2 and SSE. The processor is part of the key of Numba's cache.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from gradscope.runtime.fast.compiling.compiled import inner
 
 
 def registers(triple: str, features: str) -> tuple[int, int]:
-    """How many bits a vector register of this processor has, and how many of them there are."""
+    """Bits of a vector register of this processor, and the number of registers."""
     has = set(features.split(","))
     if "+avx512f" in has:
         return 512, 32
@@ -42,29 +41,29 @@ _TRIPLE, _, _FEATURES = cpu_target.target_context.codegen().magic_tuple()
 MACHINE: Final = _TRIPLE.partition("-")[0]
 BITS, REGISTERS = registers(_TRIPLE, _FEATURES)
 ROWS: Final = REGISTERS // 4
-"""How many rows a tile has."""
+"""Rows of a tile."""
 VECTORS: Final = 3
-"""How many vectors it is wide, at most."""
+"""Largest width of a tile in vectors."""
 STARTS: Final = 11
-"""Where a tile is given what its sums begin with."""
+"""Index of the argument with initial sums."""
 BYTES: Final = BITS // 8
-"""How many bytes a vector has."""
+"""Bytes of a vector."""
 
 
 @inner
 def whole(count: int, lanes: int) -> int:
-    """So many numbers or a few more, which fill vectors."""
+    """The count, rounded up to whole vectors."""
     return -(-count // lanes) * lanes
 
 
 @inner
 def add_products(left: Any, right: Any, steps: Any, into: Any, vectors: int) -> None:
-    """Add the products of the steps from the first to before the last, in so many vectors.
+    """Add the products of some steps, for this number of vectors.
 
-    `left` is a matrix, where it begins, how far apart rows are, and how far each step is from the
-    beginning, or from the one before, if all are so far apart. `right` is one, where each vector
-    of it begins, or the first, if they lie side by side, and how far its steps are; `into` is the
-    one to add to, where it begins and how far apart rows are.
+    `left`: a matrix, its offset, the distance of rows, and the offset of each step, or the common
+    distance of steps. `right`: a matrix, the offset of each vector, or of the first one if they are
+    adjacent, and the offsets of its steps. `into`: the matrix to add to, its offset and the
+    distance of rows.
     """
     if vectors >= 3:
         _three(*left, *right, steps, *into, None)
@@ -76,10 +75,10 @@ def add_products(left: Any, right: Any, steps: Any, into: Any, vectors: int) -> 
 
 @inner
 def make_products(left: Any, right: Any, steps: Any, into: Any, vectors: int, starts: Any) -> None:
-    """The same where nothing is in c yet: what it held does not count.
+    """The same, but overwrites c.
 
-    `starts`: an array, where in it a tile begins that sums begin with, how far apart its rows are;
-    None: they begin with zero.
+    `starts`: an array with initial sums, the offset of the tile in it, and the distance of its
+    rows; None: sums start with zero.
     """
     if vectors >= 3:
         _new_three(*left, *right, steps, *into, starts)
@@ -91,15 +90,15 @@ def make_products(left: Any, right: Any, steps: Any, into: Any, vectors: int, st
 
 @inner
 def of_row(row: int, rows: int) -> int:
-    """Where a row is among the tiles', of which the last begins early enough to be whole."""
+    """The index of a row for the tiles. The last tile starts early enough to be whole."""
     first = row // ROWS * ROWS
     return row + max(0, first - (rows - ROWS))
 
 
 def _tile(vectors: int, *, adds: bool) -> Any:
-    """The tile of so many vectors, which adds to what is there or does not.
+    """The tile of this number of vectors, which adds to c or overwrites it.
 
-    Steps and begins are tables, or numbers; sums begin with what stands elsewhere, or zero.
+    Steps and offsets are tables or numbers. Sums start with given values or zero.
     """
 
     @intrinsic
@@ -135,7 +134,7 @@ _new_one, _new_two, _new_three = (_tile(n, adds=False) for n in range(1, VECTORS
 
 
 class _Tile:
-    """The instructions of one tile, as LLVM is told them."""
+    """Builds the LLVM instructions of one tile."""
 
     def __init__(
         self, vectors: int, adds: bool, context: Any, builder: Any, signature: Any, given: Any
@@ -149,7 +148,7 @@ class _Tile:
         self.vector = ir.VectorType(context.get_value_type(number), self.lanes)
 
     def write(self) -> Any:
-        """Write a loop over the steps, after it the addition to c."""
+        """Write a loop over the steps, then the addition to c."""
         builder, before = self.builder, self.builder.block
         a_rows, columns = self._rows(0), self._columns()
         first, last = (builder.extract_value(self.given[7], nr) for nr in range(2))
@@ -182,12 +181,12 @@ class _Tile:
         return self.context.get_dummy_value()
 
     def _data(self, nr: int) -> Any:
-        """Where the array begins that was given here."""
+        """The address of an array argument."""
         array = self.context.make_array(self.kinds[nr])
         return array(self.context, self.builder, self.given[nr]).data
 
     def _rows(self, nr: int) -> list[Any]:
-        """Where each row begins of the matrix that was given from here: array, place, distance."""
+        """The addresses of the rows of a matrix, given by array, offset and distance."""
         at, far = self.given[nr + 1 : nr + 3]
         rows = [self.builder.gep(self._data(nr), [at])]
         while len(rows) < ROWS:
@@ -195,7 +194,7 @@ class _Tile:
         return rows
 
     def _columns(self) -> list[Any]:
-        """Where each vector of the right matrix begins: where that is said, or side by side."""
+        """The addresses of the vectors of the right matrix: from a table, or adjacent."""
         at = self.given[5]
         if isinstance(self.kinds[5], types.Integer):
             places = [
@@ -207,7 +206,7 @@ class _Tile:
         return [self.builder.gep(self._data(4), [place]) for place in places]
 
     def _far(self, nr: int, step: Any) -> Any:
-        """How far from its beginning a matrix has what belongs to a step."""
+        """The offset of a step in a matrix."""
         if isinstance(self.kinds[nr], types.Integer):
             return self.builder.mul(step, self.given[nr])
         return self.builder.load(self.builder.gep(self._data(nr), [step]))
@@ -216,7 +215,7 @@ class _Tile:
         return [[self.builder.phi(self.vector) for _ in range(self.vectors)] for _ in range(ROWS)]
 
     def _starts(self) -> list[list[Any]]:
-        """What the sums begin with."""
+        """The initial sums."""
         if self.kinds[STARTS] == types.none:
             return [[ir.Constant(self.vector, None)] * self.vectors] * ROWS
         array, at, far = (self.builder.extract_value(self.given[STARTS], nr) for nr in range(3))
@@ -229,18 +228,18 @@ class _Tile:
         return made
 
     def _beside(self, row: Any, nr: int) -> Any:
-        """Where a vector of a row begins."""
+        """The address of a vector in a row."""
         return self.builder.gep(row, [ir.Constant(ir.IntType(64), nr * self.lanes)])
 
     def _come_from(self, phis: Any, before: Any, starts: Any, loop: Any, made: Any) -> None:
-        """Sums are what they begin with before the loop, and what it has made after it."""
+        """Connect the sums: initial values from ahead of the loop, then its own results."""
         for line, old, new in zip(phis, starts, made, strict=True):
             for phi, start, value in zip(line, old, new, strict=True):
                 phi.add_incoming(start, before)
                 phi.add_incoming(value, loop)
 
     def _multiplied(self, at: Any, seen: list[Any], sums: list[Any]) -> list[Any]:
-        """The sums of a row, with the products of the number there and what was seen."""
+        """The sums of a row, plus the products of its number with the vectors."""
         by = self._everywhere(self.builder.load(at))
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
         name = f"llvm.fmuladd.v{self.lanes}f{8 * self.bytes}"
@@ -249,9 +248,9 @@ class _Tile:
         return self._here([self.builder.call(fused, [by, each, old]) for each, old in made])
 
     def _here(self, values: list[Any]) -> list[Any]:
-        """The same values, made before anything that is loaded further down.
+        """The same values, computed before anything is loaded below.
 
-        LLVM would load the numbers of all rows first, for which registers are too few.
+        Otherwise LLVM loads the numbers of all rows first, for which there are too few registers.
         """
         kind = {"x86_64": "v", "aarch64": "w", "arm64": "w"}.get(MACHINE)
         if kind is None:
@@ -268,7 +267,7 @@ class _Tile:
         return [self.builder.extract_value(made, nr) for nr in range(len(values))]
 
     def _everywhere(self, number: Any) -> Any:
-        """A vector of this number only."""
+        """A vector with this number in all lanes."""
         small = ir.IntType(32)
         nothing = ir.Constant(self.vector, ir.Undefined)
         one = self.builder.insert_element(nothing, number, ir.Constant(small, 0))
@@ -284,8 +283,8 @@ class _Tile:
         self.builder.store(value, at, align=self.bytes)
 
     def _not_unrolled(self) -> Any:
-        """What tells LLVM to leave a loop as it is: registers would be too few for two steps."""
+        """Metadata that tells LLVM not to unroll a loop: two steps need too many registers."""
         module = self.builder.module
         told = module.add_metadata([None, module.add_metadata(["llvm.loop.unroll.disable"])])
-        told.operands = (told, *told.operands[1:])  # what is told of a loop begins with itself
+        told.operands = (told, *told.operands[1:])  # metadata of a loop refers to itself first
         return told

@@ -1,11 +1,11 @@
-"""Numbers side by side, as many as fill a register: for kernels that say what is computed together.
+"""Vectors: numbers that fill a register, for kernels with explicit SIMD.
 
     store(made, at, load(x, at) + load(x, at + far))
 
-LLVM makes vectors of loops by itself where it sees that arrays do not overlap, and then of half the
-length that AVX-512 has. A vector here is a value like a number: it is added, subtracted and
-multiplied lane by lane. What is loaded and stored lies side by side, or is each second or third
-number of so many times as many (`each_second`, `weave_two`, …).
+LLVM vectorizes loops automatically if it can see that arrays do not overlap, but with half the
+width of AVX-512. A vector here is a value like a number: it is added, subtracted and multiplied
+lane by lane. Loads and stores are contiguous, or of every second or third number (`each_second`,
+`weave_two`, …).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gradscope.runtime.fast.tiles.tile import BYTES
 
 
 class Vector(types.Type):  # type: ignore[misc]
-    """So many numbers of one kind as a register holds."""
+    """The type of a vector: numbers of one kind that fill a register."""
 
     def __init__(self, number: Any) -> None:
         self.number = number
@@ -43,7 +43,7 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class _Writer:
-    """The instructions of loads, stores and the order of lanes, as LLVM is told them."""
+    """Builds the LLVM instructions of loads, stores and shuffles."""
 
     def __init__(self, context: Any, builder: Any, array: Any, value: Any) -> None:
         self.builder, self.kind = builder, Vector(array.dtype)
@@ -51,7 +51,7 @@ class _Writer:
         self.align = array.dtype.bitwidth // 8
 
     def at(self, place: Any, vector: int) -> Any:
-        """Where so many vectors behind a place begin."""
+        """The address this number of vectors after an offset."""
         far = self.builder.add(place, ir.Constant(place.type, vector * self.kind.lanes))
         pointer = self.builder.gep(self.data, [far])
         return self.builder.bitcast(pointer, self.kind.in_llvm().as_pointer())
@@ -63,13 +63,13 @@ class _Writer:
         self.builder.store(value, self.at(place, vector), align=self.align)
 
     def ordered(self, first: Any, second: Any, lanes: list[int]) -> Any:
-        """These lanes of two vectors, of which the second's come after the first's."""
+        """These lanes of two vectors, counted over both."""
         number = ir.IntType(32)
         order = ir.Constant(ir.VectorType(number, len(lanes)), [number(lane) for lane in lanes])
         return self.builder.shuffle_vector(first, second, order)
 
     def picked(self, parts: list[Any], lanes: list[int]) -> Any:
-        """These lanes of two or three vectors, counted over all of them; each asks for some."""
+        """These lanes of two or three vectors, counted over all. Each contributes some."""
         count = self.kind.lanes
         made = self.ordered(parts[0], parts[1], [lane % (2 * count) for lane in lanes])
         if len(parts) == 2:
@@ -81,7 +81,7 @@ class _Writer:
 
 @intrinsic
 def load(typing: Any, x: Any, at: Any) -> Any:
-    """The numbers of an array from this place on."""
+    """Load a vector from an array at this offset."""
 
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return _Writer(context, builder, signature.args[0], given[0]).load(given[1])
@@ -91,7 +91,7 @@ def load(typing: Any, x: Any, at: Any) -> Any:
 
 @intrinsic
 def store(typing: Any, x: Any, at: Any, value: Any) -> Any:
-    """Put a vector into an array, from this place on."""
+    """Store a vector in an array at this offset."""
 
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         _Writer(context, builder, signature.args[0], given[0]).store(given[2], given[1])
@@ -102,7 +102,7 @@ def store(typing: Any, x: Any, at: Any, value: Any) -> Any:
 
 @intrinsic
 def copy(typing: Any, x: Any, begin: Any, made: Any, to: Any, count: Any) -> Any:
-    """Copy so many numbers from one array into another."""
+    """Copy `count` numbers from one array to another."""
 
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         source = _Writer(context, builder, signature.args[0], given[0])
@@ -116,7 +116,7 @@ def copy(typing: Any, x: Any, begin: Any, made: Any, to: Any, count: Any) -> Any
 
 @intrinsic
 def transpose(typing: Any, x: Any, at: Any, far: Any, made: Any, to: Any, wide: Any) -> Any:
-    """Lay out a square, as wide as a vector, with rows for columns: its rows were `far` apart."""
+    """Transpose a square as wide as a vector, whose rows have distance `far`."""
 
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         source = _Writer(context, builder, signature.args[0], given[0])
@@ -128,7 +128,7 @@ def transpose(typing: Any, x: Any, at: Any, far: Any, made: Any, to: Any, wide: 
             places[1].append(builder.add(places[1][-1], given[5]))
         rows = [source.load(place) for place in places[0]]
         half = count // 2
-        while half:  # squares of this side change places, across the diagonal
+        while half:  # squares of this size are exchanged across the diagonal
             for row in (nr for nr in range(count) if not nr & half):
                 pair = rows[row], rows[row + half]
                 lanes = [lane if not lane & half else lane - half + count for lane in range(count)]
@@ -145,7 +145,7 @@ def transpose(typing: Any, x: Any, at: Any, far: Any, made: Any, to: Any, wide: 
 
 
 def _every(step: int) -> Any:
-    """Of two or three times as many numbers as a vector has, each second or third, from `first`."""
+    """Load every second or third number, from `first`, out of two or three vectors."""
 
     @intrinsic(prefer_literal=True)
     def every(typing: Any, x: Any, at: Any, first: Any) -> Any:
@@ -164,7 +164,7 @@ each_second, each_third = _every(2), _every(3)
 
 
 def _weave(step: int) -> Any:
-    """Put two or three vectors into an array in turn: first all their first numbers, and so on."""
+    """Store two or three vectors interleaved."""
 
     @intrinsic
     def weave(typing: Any, x: Any, at: Any, values: Any) -> Any:
@@ -188,7 +188,7 @@ weave_two, weave_three = _weave(2), _weave(3)
 
 @intrinsic
 def everywhere(typing: Any, x: Any, number: Any) -> Any:
-    """A vector of this number only, of the kind that an array has."""
+    """A vector with this number in all lanes, of the array's kind."""
 
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind = signature.return_type.in_llvm()
@@ -201,7 +201,7 @@ def everywhere(typing: Any, x: Any, number: Any) -> Any:
 
 
 def _lane_by_lane(operation: Any, instruction: str) -> None:
-    """Let an operator of Python's mean this instruction, for two vectors of one kind."""
+    """Map a Python operator to this instruction, for two vectors of one kind."""
 
     @infer_global(operation)
     class _Meant(AbstractTemplate):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Convolutions channel by channel by compiled kernels, in several threads."""
+"""Depthwise convolutions by compiled kernels, in several threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.fast.threads.spread import spread
 from gradscope.runtime.fast.windows import fast_depthwise
 
 COST: Final = 0.15
-"""Nanoseconds for one product where every output channel sees one channel."""
+"""Nanoseconds per product in a depthwise convolution."""
 WAYS: Final = {
     "to_output": fast_depthwise.TO_OUTPUT,
     "to_input": fast_depthwise.TO_INPUT,
@@ -21,13 +21,13 @@ WAYS: Final = {
 
 
 def each_channel(way: str, out: Array, x: Array, weight: Array, w: Windows) -> None:
-    """Fill the array that the way names (`to_output`, …): what windows see, or a gradient."""
+    """Fill the array that `way` names (`to_output`, …): outputs, or a gradient."""
     flat = [np.ascontiguousarray(each).reshape(-1) for each in (out, x, weight)]
     kernel = fast_depthwise.framed if w.step_by_one else fast_depthwise.each_channel
     args = (WAYS[way], *flat, x.shape, out.shape[1] // x.shape[1])
     over = (w.kernel, w.out, w.stride, w.padding, w.dilation)
     count, together = len(x) * x.shape[1], 1
-    if way == "to_weight":  # which is a sum over all images
+    if way == "to_weight":  # a sum over all images
         count, together = x.shape[1], len(x)
     spread(
         lambda first, last: kernel(*args, over, (first, last)),

@@ -1,6 +1,6 @@
-"""Convolutions without columns: what register tiles are told of windows (see fast_direct.py).
+"""Convolutions without columns: prepares the arguments of register tiles (see fast_direct.py).
 
-The plain twins are those by columns, in convolution.py.
+The plain twins use columns, in convolution.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gradscope.runtime.fast.threads.spread import spread
 from gradscope.runtime.fast.windows import winograd
 
 PART: Final = 16
-"""Channels whose weights' gradients a thread makes together, at least."""
+"""Smallest number of channels for a thread, for the gradient of weights."""
 
 tiles: Final = kernels_of("windows.fast_direct")
 
 
 def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
-    """Return what the windows see of the images, times the weight."""
+    """Return the convolution of the images with the weight."""
     if winograd.wins(x.shape, len(weight), w, groups, x.dtype):
         found = winograd.forward(x, weight, w)
         if found is not None:
@@ -43,10 +43,10 @@ def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
 
 
 def to_input(grad: Array, weight: Array, made: Array, w: Windows, groups: int) -> bool:
-    """Write the gradient of the images: the places that the same taps see, each by itself.
+    """Write the gradient of the images, separately for pixels that are seen by the same taps.
 
-    What is beyond the last windows counts as zero, so that a weight which is not finite would make
-    NaN of what it was never multiplied with: such are refused, when the first place shows it.
+    Beyond the last windows zeros are assumed. With a weight that is not finite they would produce
+    NaN that the definition does not contain: such results are refused, if the first pixel shows it.
     """
     of_in, of_out = weight.shape[1], len(weight) // groups
     few = winograd.wins(grad.shape, of_in, w, groups, grad.dtype)
@@ -57,7 +57,7 @@ def to_input(grad: Array, weight: Array, made: Array, w: Windows, groups: int) -
         np.ascontiguousarray(weight).reshape(-1),
         made.reshape(-1),
     )
-    made[...] = 0  # also where no window sees it
+    made[...] = 0  # also where no window is
     for top, left, high, wide, planes, taps in _seen_backward(w):
         for nr in range(groups):
             source = (len(weight), nr * of_out, of_out, *w.out[1:], 1)
@@ -109,7 +109,7 @@ def _convolve(
 
 @lru_cache(1024)
 def _seen_forward(w: Windows) -> tuple[Array, Array]:
-    """The planes that taps see, where the first window sees each; and the taps."""
+    """For each tap the plane it sees and its first element; and the taps."""
     step = w.stride[2]
     planes: dict[tuple[int, int], int] = {}
     taps = []
@@ -122,9 +122,9 @@ def _seen_forward(w: Windows) -> tuple[Array, Array]:
 
 @lru_cache(1024)
 def _seen_backward(w: Windows) -> tuple[tuple[int, int, int, int, Array, Array], ...]:
-    """For each kind of places that are seen by the same taps: where they are, planes and taps.
+    """For each kind of pixels that are seen by the same taps: their positions, planes and taps.
 
-    First the line and place of the first of them, then how many lines and places there are.
+    First the row and column of the first one, then the number of rows and columns.
     """
     step = w.stride[2]
     kinds = []
@@ -134,7 +134,7 @@ def _seen_backward(w: Windows) -> tuple[tuple[int, int, int, int, Array, Array],
             for nr, at in enumerate(np.ndindex(w.kernel))
             if all(at[k] * w.dilation[k] % step == phases[k - 1] for k in (1, 2))
         ]
-        # The place step * j + phase - padding is seen by the window j - shift of the tap.
+        # The pixel step * j + phase - padding is seen by the window j - shift of the tap.
         begins = [-(-(p - phase) // step) for p, phase in zip(w.padding[1:], phases, strict=True)]
         first = [step * j + r - p for j, r, p in zip(begins, phases, w.padding[1:], strict=True)]
         counts = [-(-(n - at) // step) for n, at in zip(w.size[1:], first, strict=True)]

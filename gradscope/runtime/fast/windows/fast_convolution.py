@@ -1,8 +1,8 @@
-"""Windows of images as columns of a matrix, and back; products of channels one by one.
+"""Windows of images as columns of a matrix, and back (im2col and col2im).
 
-Arrays are contiguous and passed flat; sizes come as tuples over depth, height and width. A window
-may look past the edge of its image, where zeros are. Loops run over whole lines of an image, of
-which the part inside is known before the line begins, so that they become vector instructions.
+Arrays are contiguous and passed flat; sizes are tuples over depth, height and width. A window may
+extend beyond its image, where zeros are assumed. Loops run over whole lines of an image, whose part
+inside is computed ahead of the line, so that they are vectorized.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def inside(shift: int, step: int, size: int, count: int) -> Any:
     return low, max(low, min(high, count))
 
 
-# An index is unsigned wherever it is computed: of a signed one Numba asks each time whether it
-# counts from the end, and no vector instructions come of it.
+# Indices are computed as unsigned: for signed ones Numba checks each time whether they count from
+# the end, which prevents vectorization.
 @inner
 def _copy(out: Array, start: int, x: Array, source: int, low: int, high: int, step: int) -> None:
     if step == 1:
@@ -58,11 +58,11 @@ def _add(x: Array, target: int, made: Array, start: int, low: int, high: int, st
 def columns_of(
     back: bool, x: Array, columns: Array, sizes: Any, w: Any, lines: Any, some: Any
 ) -> None:
-    """Write what each window sees into a column, or `back`: add every column to what it sees.
+    """Copy what each window sees to a column, or `back`: add every column to its window.
 
     `sizes` are those of x: images, channels, depth, height, width; `w` the windows: kernel, out,
-    stride, padding, dilation. `lines` are the first and the last of the lines of windows, counted
-    over depth and height; `some` are the first and the last of the channels that are to be done.
+    stride, padding, dilation. `lines` are the first and last lines of windows, counted over depth
+    and height; `some` are the first and last channels to process.
     """
     images, channels, depth, height, width = sizes
     kernel, (_, tall, wide), stride, padding, dilation = w
@@ -101,7 +101,7 @@ def columns_of(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     one, x = (1, 1, 1), (1, 1, 1, 1, 1)
     for kind in (np.float32, np.float64):
         numbers = np.ones(1, kind)

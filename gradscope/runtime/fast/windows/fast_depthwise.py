@@ -1,14 +1,14 @@
-"""Convolutions in which every output channel sees one input channel: a product for each tap.
+"""Depthwise convolutions: every output channel sees one input channel, one product per tap.
 
-Where windows step by one, a channel is copied into a frame of zeros, and lines of windows are
-thought as long as the lines of the frame. What a tap adds is then one long run over a whole image,
-a run that is shifted for the next tap; what stands between two lines of windows is left out when
-the run is copied back.
+If windows have stride one, a channel is copied into a frame of zeros, and lines of windows are
+treated as if they were as long as the lines of the frame. Then the contribution of a tap is one
+long run over a whole image, shifted for the next tap. The elements between two lines of windows are
+skipped when the run is copied back.
 
 Kernels add to one of three arrays: TO_OUTPUT, TO_INPUT (the gradient of the images) or TO_WEIGHT.
-`many` is how many output channels see one input channel; `w` are the windows: kernel, out, stride,
-padding, dilation. `some` are the first and the last of the channels that a call does, counted over
-all images except TO_WEIGHT.
+`many` is the number of output channels per input channel; `w` are the windows: kernel, out, stride,
+padding, dilation. `some` are the first and last channels of a call, counted over all images except
+TO_WEIGHT.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _dot(out: Array, at: int, x: Array, seen: int, low: int, high: int, step: in
 def _one_tap(
     way: int, out: Array, start: int, x: Array, plane: int, by: Any, tap: Any, sizes: Any, w: Any
 ) -> float:
-    """Add to what windows see with a tap, or to what they saw; TO_WEIGHT: return the products."""
+    """Add one tap's contribution to the outputs or a gradient; TO_WEIGHT: return the sum."""
     _, _, depth, height, width = sizes
     _, (deep, tall, wide), stride, padding, dilation = w
     step, shift = stride[2], tap[2] * dilation[2] - padding[2]
@@ -95,7 +95,7 @@ def _one_tap(
 def each_channel(
     way: int, out: Array, x: Array, weight: Array, sizes: Any, many: int, w: Any, some: Any
 ) -> None:
-    """Add up what the windows see of each channel, or pass gradients on from there."""
+    """Sum the contributions of all taps of each channel, or pass gradients back."""
     channels, kernel = sizes[1], w[0]
     for first in range(sizes[0] if way == TO_WEIGHT else 1):
         for nr in range(some[0] * many, some[1] * many):
@@ -117,7 +117,7 @@ def each_channel(
 def _copy(
     source: Array, start: int, target: Array, at: int, lines: Any, wide: int, gap: Any
 ) -> None:
-    """Copy lines of an image; `gap` are how far a line and an image are, here and there."""
+    """Copy lines of an image. `gap` are the distances of lines and images, in source and target."""
     for z in range(lines[0]):
         for y in range(lines[1]):
             here = start + z * gap[1] + y * gap[0]
@@ -144,7 +144,7 @@ def _dot_run(first: Array, second: Array, start: int, count: int) -> Any:
 def _all_taps(
     way: int, run: Array, padded: Array, weight: Array, tap: int, frame: Any, w: Any
 ) -> None:
-    """Do for each tap what the way says with the run over all windows, and a channel's frame."""
+    """Process each tap with the run over all windows, and a channel's frame."""
     kernel, dilation, count = w[0], w[4], len(run)
     for a in range(kernel[0]):
         for b in range(kernel[1]):
@@ -164,11 +164,11 @@ def _all_taps(
 def framed(
     way: int, out: Array, x: Array, weight: Array, sizes: Any, many: int, w: Any, some: Any
 ) -> None:
-    """The same where windows step by one; what is TO_OUTPUT or TO_INPUT is written."""
+    """The same for stride one. TO_OUTPUT and TO_INPUT overwrite."""
     (deep, tall, wide), padding = w[1], w[3]
     depth, height, width = sizes[2:]
     frame = (depth + 2 * padding[0], height + 2 * padding[1], width + 2 * padding[2])
-    # How far lines and images are in x, in a frame, among the windows; with what is between them.
+    # Distances of lines and images in x, in a frame, and among the windows; with the gaps.
     into = (width, height * width, frame[2], frame[1] * frame[2])
     back = (into[2], into[3], into[0], into[1])
     apart = (wide, tall * wide, frame[2], frame[1] * frame[2])
@@ -199,7 +199,7 @@ def framed(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     one, nothing = (1, 1, 1), (0, 0, 0)
     for kind in (np.float32, np.float64):
         x = np.ones(1, kind)

@@ -1,14 +1,14 @@
-"""Convolutions as sums over channels and taps, made of register tiles: no windows are copied out.
+"""Convolutions by register tiles, as sums over channels and taps, without copying windows.
 
-Of some channels of some images, *planes* are laid out: a plane has, for each window, the one
-element that the window sees with some tap, in the order of lines, images, places in a line. The
-tap below it sees the same plane a line further on, so that 3×3 taps need three planes, of which
-every line stays near the processor until it was used. All windows of a block stand side by side,
-however small images are, and are multiplied by vectors:
+Of some channels of some images, *planes* are packed: a plane contains, for each window, the element
+that the window sees with some tap, in the order of lines, images, position in a line. The tap below
+sees the same plane one line later, so that 3×3 taps need three planes, of which every line stays in
+the cache until it was used. All windows of a block are adjacent, however small images are, and are
+multiplied by vectors:
 
     made[o, window] = sum over channel, tap of weight[o, channel, tap] * plane[window + tap's lines]
 
-The gradient of the weight is the sum over windows instead; there, channels stand side by side.
+The gradient of the weight is the sum over windows instead; there, channels are adjacent.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from gradscope.runtime.fast.windows.fast_convolution import inside
 uint = np.uintp
 
 TOGETHER = 1024
-"""So many windows are made together: their planes and sums stay in a second-level cache."""
+"""Windows processed together: their planes and sums stay in the second-level cache."""
 STEPS = 256
-"""So many steps, each a channel and a tap, are added up before the sums are put away."""
+"""Steps, each a channel and a tap, that are summed before the sums are stored."""
 
 
 CHANNELS = 64
-"""For so many input channels the gradient of the weight is made together."""
+"""Input channels whose weight gradient is computed together."""
 HIGH = 64
-"""So many rows of it, at least, where nothing is added to their sums any more."""
+"""Smallest number of its rows."""
 
 
 @inner
 def _lay(
     x: Array, at: int, size: Any, place: Any, step: int, plane: Array, to: int, of: Any
 ) -> None:
-    """Lay out a plane of one channel: of `of` lines, images, places; images are `of[3]` apart."""
+    """Pack a plane of one channel: `of` lines, images, positions; images have distance `of[3]`."""
     height, width = size
     lines, images, wide, apart = of
     low, high = inside(place[1], step, width, wide)
@@ -76,7 +76,7 @@ def _lay(
 
 @inner
 def _put(sums: Array, start: int, made: Array, at: int, of: Any, steps: Any) -> None:
-    """Put the sums of one channel into its images: lines, images and places, so far apart."""
+    """Store the sums of one channel in its images, with these distances."""
     lines, images, wide = of
     down, apart, right = steps
     for line in range(lines):
@@ -93,7 +93,7 @@ def _put(sums: Array, start: int, made: Array, at: int, of: Any, steps: Any) -> 
 
 @inner
 def _steps(weights: Any, taps: Array, of: Any, a_steps: Array, b_steps: Array) -> int:
-    """Where weights and planes have each channel and tap; how many these are."""
+    """The offsets of each channel and tap in weights and planes; their number."""
     channel, channels, planes, plane, line = of
     nr = 0
     for one in range(channels):
@@ -115,7 +115,7 @@ def _sum(
     sums: Array,
     of: Any,
 ) -> None:
-    """Add the products of so many steps to the sums of all rows, or begin the sums with them."""
+    """Add the products of some steps to the sums of all rows, or start the sums with them."""
     steps, is_first, rows, vectors, lanes = of
     vector = 0
     while vector < vectors:
@@ -135,7 +135,7 @@ def _sum(
 
 @inner
 def _block(high: int, wide: int, line: int, left: int) -> Any:
-    """How many images, and how many lines of each, are made together from this line on."""
+    """The number of images, and of lines of each, that are processed together from this line."""
     lines = min(high - line, left, max(1, TOGETHER // wide))
     images = max(1, min(TOGETHER // (high * wide), left // high)) if lines == high else 1
     return images, lines
@@ -153,13 +153,13 @@ def convolve(
     taps: Array,
     some: Any,
 ) -> None:
-    """Make some lines of windows, from the first to before the last, counted over all images.
+    """Compute some lines of windows, from the first up to, excluding, the last, over all images.
 
-    `source`: how many channels an image of x has, the first and the number of those that are seen,
-    height, width, and how far apart windows are. `target`: the same of `made`, then its first line
-    and place that is a window, how many lines and places of windows there are. `weights`: where the
-    weight begins, how far apart its rows and channels are. `planes`: where the first window sees
-    each; `taps`: the plane of each, by how many lines it is shifted, and its place in the weight.
+    `source`: the number of channels of an image of x, the first and the number of those used,
+    height, width, and the stride. `target`: the same of `made`, then the first line and position
+    that is a window, the number of lines and positions. `weights`: offset of the weight, distances
+    of its rows and channels. `planes`: the offset of the first window in each; `taps`: the plane of
+    each, its shift in lines, and its position in the weight.
     """
     all_in, first_in, count_in, height, width, step = source
     all_out, first_out, count_out, tall, broad, far, top, left, high, wide = target
@@ -201,7 +201,7 @@ def convolve(
 
 @inner
 def _lay_channels(x: Array, at: int, size: Any, place: Any, seen: Array, to: int, of: Any) -> None:
-    """Lay out one channel of an image among the others: `of` lines, places, their distances."""
+    """Pack one channel of an image next to the others: `of` lines, positions, their distances."""
     height, width = size
     lines, wide, apart, step = of
     low, high = inside(place[1], step, width, wide)
@@ -223,7 +223,7 @@ def _lay_channels(x: Array, at: int, size: Any, place: Any, seen: Array, to: int
 
 @inner
 def _begins(kernel: Any, dilation: Any, of: Any, begins: Array) -> None:
-    """Where each vector of channels begins, of what a window sees: tap by tap or line by line."""
+    """The offset of each vector of channels that a window sees: tap by tap or line by line."""
     merged, of_run, lanes, far, broad = of
     for vector in range(len(begins) - VECTORS):
         run, part = vector // of_run, vector % of_run
@@ -234,7 +234,7 @@ def _begins(kernel: Any, dilation: Any, of: Any, begins: Array) -> None:
 
 @inner
 def _places(grads: Any, of: Any, a_steps: Array, b_steps: Array) -> int:
-    """Where the gradient and what was seen have each window; how many windows these are."""
+    """The offsets of each window in the gradient and in the planes; the number of windows."""
     all_out, high, wide = grads
     images, lines, tall, broad, stride, far = of
     nr = 0
@@ -249,13 +249,13 @@ def _places(grads: Any, of: Any, a_steps: Array, b_steps: Array) -> int:
 
 @inner
 def _put_weights(sums: Array, made: Array, kernel: Any, of: Any) -> None:
-    """Put the sums of some channels where the weights are."""
+    """Store the sums of some channels in the weights."""
     merged, of_run, lanes, vectors, first, last, count_in, channel, channels = of
     taps = kernel[0] * kernel[1]
     for row in range(first, last):
         begin = of_row(row - first, last - first) * vectors * lanes
         to = (row * count_in + channel) * taps
-        # A tap is so far from the one before it in a line, and from the one above it.
+        # Distance of a tap from the previous one in its line, and from the one above.
         right, down = (channels, of_run * lanes) if merged else (of_run * lanes, 0)
         down = down if merged else kernel[1] * right
         if taps == 1:
@@ -270,7 +270,7 @@ def _put_weights(sums: Array, made: Array, kernel: Any, of: Any) -> None:
 
 @inner
 def _begin_of(part: int, parts: int, rows: Any) -> int:
-    """Where one of so many parts of the rows begins."""
+    """The first row of one part."""
     return rows[0] + (rows[1] - rows[0]) * part // parts
 
 
@@ -288,10 +288,10 @@ def convolve_to_weight(
     rows: Any,
     some: Any,
 ) -> None:
-    """Make the gradient of the weights from some input channels to some rows of output channels.
+    """Compute the weight gradient from some input channels for some rows of output channels.
 
-    `source`: how many images there are, how many channels each has, the first and the number of
-    those of this group, height and width. `target`: the same of the gradient but for the images.
+    `source`: the number of images, of their channels, the first and the number of channels of this
+    group, height and width. `target`: the same of the gradient except for the images.
     """
     images, all_in, first_in, count_in, height, width = source
     all_out, high, wide = target
@@ -301,7 +301,7 @@ def convolve_to_weight(
     broad = (wide - 1) * stride + (kernel[1] - 1) * dilation[1] + 1
     for channel in range(some[0], some[1], CHANNELS):
         channels = min(CHANNELS, some[1] - channel)
-        # Channels of neighbouring taps make vectors together, unless they fill some by themselves.
+        # Channels of adjacent taps share vectors, unless they fill some alone.
         merged = dilation[1] == 1 and channels % lanes != 0
         far = channels if merged else channels + lanes
         of_run = -(-channels * (kernel[1] if merged else 1) // lanes)
@@ -338,7 +338,7 @@ def convolve_to_weight(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     planes, taps = np.zeros((1, 2), np.intp), np.zeros((1, 3), np.intp)
     for kind in (np.float32, np.float64):
         x, rows = np.ones(1, kind), np.ones(ROWS, kind)

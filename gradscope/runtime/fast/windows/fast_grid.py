@@ -1,9 +1,8 @@
-"""Numba kernels of sampling by a grid. Their plain twins are `sample_plain` and
-`sample_backward_plain` in grid.py, where it says what taps, weights and slopes are.
+"""Numba kernels of grid sampling. Plain twins: `sample_plain`, `sample_backward_plain` in grid.py.
 
-Points are taken a block at a time: first the taps of all of them, then channel by channel the sums
-over these taps. A picture of two dims has a third of size one.
-"""  # noqa: D205
+That file explains taps, weights and slopes. Points are processed in blocks: first the taps of all
+of them, then channel by channel the sums over these taps. An image of two dims has a third one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 TAPS = (2, 1, 4)
 COST = 1.0
-"""Nanoseconds for one tap of one point and channel."""
+"""Nanoseconds per tap of one point and channel."""
 
 
 def sample(x: Array, grid: Array, mode: int, padding: int, align: bool, made: Array) -> None:
@@ -35,14 +34,14 @@ def sample(x: Array, grid: Array, mode: int, padding: int, align: bool, made: Ar
 
 
 def _cost(made: Array, grid: Array, mode: int) -> float:
-    """Nanoseconds for one point."""
+    """Sample `x` (batch × channels × depth × height × width) at `grid` (batch × points × dims)."""
     return made.shape[1] * TAPS[mode] ** grid.shape[2] * COST
 
 
 def sample_backward(
     grad: Array, x: Array, grid: Array, options: tuple[int, int, bool], to: Any
 ) -> None:
-    """Add to the gradients of `x` and `grid` in `to`; an empty array is one nobody wants."""
+    """Add to the gradients of `x` and `grid` in `to`; an empty array is not wanted."""
     mode, padding, align = options
     flat = grid.shape[2] == 2
 
@@ -58,7 +57,7 @@ def sample_backward(
 def _placed(
     at: Any, size: int, mode: int, padding: int, align: bool, flat: bool
 ) -> tuple[Any, Any]:
-    """Where a coordinate is in places, and how fast that changes with it."""
+    """The position in pixels of a coordinate, and its derivative."""
     kind = type(at)
     one, two, half = kind(1), kind(2), kind(0.5)
     step = kind(size - 1) / two if align else kind(size) / two
@@ -76,7 +75,7 @@ def _placed(
 
 @inner
 def _rounded_once(a: Any, b: Any, c: Any, nothing: Any) -> Any:
-    """The product less c, rounded once; float32 by way of float64, where the product is exact."""
+    """The product minus c, rounded once; float32 by way of float64, where the product is exact."""
     kind = type(nothing)
     if kind(16777217.0) == kind(16777216.0):  # float32: the compiler knows
         return kind(np.float64(a) * np.float64(b) - c)
@@ -114,7 +113,7 @@ def _padded(at: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
         else:
             at = kind(extra + low)
     last = kind(size - 1)
-    if not at > 0:  # nor where it is no number
+    if not at > 0:  # also for NaN
         return kind(0), kind(0)
     if at >= last:
         return last, kind(0)
@@ -191,7 +190,7 @@ def _block(
     at: Array,
     weights: Array,
 ) -> None:
-    """The taps of a block of points: along each dim (in `each`) and together."""
+    """The taps of a block of points: along each dim (in `each`) and combined."""
     places, factors, slopes = each
     depth, height, width = shape
     count, dims = len(grid), grid.shape[1]
@@ -226,7 +225,7 @@ def _sample(
     first: int,
     last: int,
 ) -> None:
-    """Some of the blocks of points, counted over all pictures."""
+    """Process some blocks of points, counted over all images."""
     _, channels, points = made.shape
     of_picture = (points + BLOCK - 1) // BLOCK
     shape = x.shape[2], x.shape[3], x.shape[4]
@@ -324,7 +323,7 @@ def _by_point(each: tuple[Array, Array, Array], parts: Array, taps: int, to_grid
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x, grid = np.zeros((1, 1, 1, 2, 2), kind), np.zeros((1, 1, 2), kind)
         made = np.zeros((1, 1, 1), kind)

@@ -1,7 +1,7 @@
-"""Numba kernels of pooling. Their plain twins are in pool.py; the windows are those of spans.py.
+"""Numba kernels of pooling. The plain twins are in pool.py; windows are those of spans.py.
 
-All of them work on planes of three dims, of which the first may have size one, and on some of the
-planes: the first and the last are told.
+All of them process planes of three dims, of which the first may have size one, from a first to a
+last plane.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from gradscope.runtime.fast.threads.spread import spread
 Spans = tuple[PoolSpan, ...]
 
 COST = 1.0
-"""Nanoseconds for one place of one window."""
+"""Nanoseconds per element of one window."""
 
 
 def _by_planes(kernel: Any, arrays: tuple[Any, ...], spans: Spans) -> None:
-    """Call a kernel for all planes; the first array has one for each of its rows."""
+    """Call a kernel for all planes. The first array has a row for each."""
     cost = COST * math.prod(span.out * span.taps for span in spans)
     spread(lambda first, last: kernel(*arrays, first, last), len(arrays[0]), cost)
 
 
 def max_pool(x: Array, values: Array, where: Array, spans: Spans) -> None:
-    """Put the greatest of every window of the planes `x` in `values`, its place in `where`."""
+    """Write the maximum of every window of the planes `x` to `values`, its index to `where`."""
     limits = tuple((span.starts, span.ends, span.step) for span in spans)
     shape = (len(x), *(span.out for span in spans))
     arrays = x, values.reshape(shape), where.reshape(shape)
@@ -40,7 +40,7 @@ def max_pool(x: Array, values: Array, where: Array, spans: Spans) -> None:
 
 
 def _quarters(spans: Spans) -> bool:
-    """Whether the windows are of two times two, side by side: the most usual ones."""
+    """Whether the windows are 2×2 without overlap, the most common ones."""
     depth, *others = spans
     return depth.size == 1 and all(
         (kind := span.regular) is not None
@@ -81,7 +81,7 @@ def _max_pool(x: Array, values: Array, where: Array, limits: Any, first: int, la
     height, width = x.shape[2], x.shape[3]
     for p in range(first, last):
         own = p if len(w_starts) > 1 else 0
-        whole = p if len(d_starts) > 1 else 0  # a dim that is not there has one row
+        whole = p if len(d_starts) > 1 else 0  # a missing dim has one row
         for d in range(depths):
             for i in range(rows):
                 for j in range(columns):
@@ -102,7 +102,7 @@ def _max_pool(x: Array, values: Array, where: Array, limits: Any, first: int, la
 
 
 def add_in_planes(out: Array, where: Array, values: Array) -> None:
-    """Add values[p, i] at place where[p, i] of out[p]."""
+    """Add values[p, i] to out[p] at index where[p, i]."""
     spread(
         lambda first, last: _add_in_planes(out, where, values, first, last),
         len(out),
@@ -120,7 +120,7 @@ def _add_in_planes(out: Array, where: Array, values: Array, first: int, last: in
 
 
 def avg_pool(x: Array, made: Array, spans: Spans, divisor: int) -> None:
-    """Put the means of all windows of the planes `x` in `made`; sums by `divisor`, if not zero."""
+    """Write the means of all windows of `x` to `made`; sums by `divisor`, if not zero."""
     limits = tuple((span.starts[0], span.ends[0], span.counts[0]) for span in spans)
     shape = (len(x), *(span.out for span in spans))
     _by_planes(_avg_pool, (x, made.reshape(shape), limits, divisor), spans)
@@ -148,7 +148,7 @@ def _avg_pool(x: Array, made: Array, limits: Any, divisor: int, first: int, last
 
 
 def avg_pool_backward(grad: Array, made: Array, spans: Spans, divisor: int) -> None:
-    """Add every window's gradient, by its divisor, at all its places in `made`."""
+    """Add every window's gradient, by its divisor, to all its elements in `made`."""
     limits = tuple((span.starts[0], span.ends[0], span.counts[0]) for span in spans)
     planes = made.reshape(-1, *(span.size for span in spans))
     shape = (len(planes), *(span.out for span in spans))
@@ -177,7 +177,7 @@ def _avg_pool_backward(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x = np.zeros((1, 1, 4, 4), kind)
         for one in (regular(4, 2, 2), regular(4, 3, 1), regular(4, 2, 1, 0, 2)):

@@ -1,4 +1,4 @@
-"""Numba kernels of resampling. Their plain twin is resample_plain in resample.py."""
+"""Numba kernels of resampling. The plain twin is resample_plain in resample.py."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gradscope.runtime.fast.compiling.compiled import compiled
 from gradscope.runtime.fast.threads.spread import spread
 
 COST = 0.7
-"""Nanoseconds for one weight of one place."""
+"""Nanoseconds per weight of one element."""
 
 
 def along(x: Array, made: Array, table: Taps) -> None:
-    """Put the middle dim of `x` through the table, into `made`."""
+    """Resample the middle dim of `x` by the table, into `made`."""
     weights = table.weights
     given = np.ones(len(table.places), x.dtype) if weights is None else weights.astype(x.dtype)
     arrays: tuple[Array, Array] = (x[:, :, 0], made[:, :, 0])
@@ -88,7 +88,7 @@ def _copied(x: Array, made: Array, places: Array) -> None:
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     from gradscope.runtime.core.kernels.windows import taps
 
     for kind in (np.dtype(np.float32), np.dtype(np.float64)):

@@ -1,15 +1,15 @@
-"""3×3 convolutions with 16 products for four windows, which have 36 (Winograd's F(2×2, 3×3)).
+"""3×3 convolutions with 16 products for four windows, not 36 (Winograd's F(2×2, 3×3)).
 
-Four neighbouring windows see a patch of 4×4. With matrices B, G and A of 0, ±1 and ½,
+Four adjacent windows see a patch of 4×4. With matrices B, G and A of 0, ±1 and ½,
 
     made = Aᵀ ((G weight Gᵀ) * (Bᵀ patch B)) A
 
 for each pair of channels, where * is element by element: so each of 16 *places* is a product of
-matrices, channels by channels by patches, which register tiles make. The gradient of the images is
-the same with the weights turned round; that of the weights is in fast_winograd_weight.py.
+matrices, channels by channels by patches, computed by register tiles. The gradient of the images is
+the same with the weights rotated; that of the weights is in fast_winograd_weight.py.
 
-A window's result is a sum of what it sees and of nothing else, as without: zeros give zeros. But
-where infinities meet, they may be NaN.
+As in the definition, a window's result depends only on what it sees: zeros give zeros. But where
+infinities meet, it may be NaN.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ PLACES = 16
 
 @inner
 def _weights(weight: Array, of: Any, some: Any, room: Any, made: Array) -> None:
-    """G weight Gᵀ of some output channels, from the first to before the last.
+    """G weight Gᵀ of some output channels, from the first up to, excluding, the last.
 
-    `of`: how many input channels there are, the first and the number of those that are wanted; how
-    far apart places and output channels are in `made`.
+    `of`: the number of input channels, the first and the number of those wanted; the distances of
+    places and output channels in `made`.
     """
     all_in, first_in, count, far, row = of
     taps, half, lanes = room
@@ -78,7 +78,7 @@ def _weights(weight: Array, of: Any, some: Any, room: Any, made: Array) -> None:
 
 @inner
 def _line(x: Array, begin: int, size: Any, place: Any, line: Array, to: int, count: int) -> None:
-    """So many numbers of a line, from a place on that may be outside: there zeros are."""
+    """Copy `count` numbers of a line, with zeros where it is outside the image."""
     height, width = size
     y, first = place
     low = min(count, max(0, -first))
@@ -92,7 +92,7 @@ def _line(x: Array, begin: int, size: Any, place: Any, line: Array, to: int, cou
 
 @inner
 def _patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, to: int) -> None:
-    """Bᵀ patch B of one channel: patches by lines, images, places in a line."""
+    """Bᵀ patch B of one channel: patches by lines, images, positions in a line."""
     lines, images, wide, apart = of
     near, beyond, half, seen, far, lanes = room
     count = images * wide
@@ -126,7 +126,7 @@ def _patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, to: i
 
 @inner
 def _all_patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, far: int) -> None:
-    """The same of all channels, one after another in each place."""
+    """The same for all channels, one after another in each place."""
     for channel in range(room[4] // far):
         begin = at + channel * size[0] * size[1]
         _patches(x, begin, size, place, of, room, channel * far)
@@ -134,7 +134,7 @@ def _all_patches(x: Array, at: int, size: Any, place: Any, of: Any, room: Any, f
 
 @inner
 def summed(x: Array, count: int, total: Any) -> Any:
-    """Sums of the first numbers, in as many lanes: they are finite only where all numbers are."""
+    """Sums of the first numbers, in lanes: finite only if all numbers are."""
     lanes = BYTES // x.itemsize
     for i in range(0, count - count % lanes, lanes):
         total = total + load(x, i)
@@ -145,7 +145,7 @@ def summed(x: Array, count: int, total: Any) -> Any:
 
 @inner
 def sum_of(total: Any, room: Array) -> Any:
-    """The sum of a vector's numbers; there is room for it."""
+    """The sum of a vector's lanes, with the help of `room`."""
     store(room, 0, total)
     made = 0.0
     for i in range(BYTES // room.itemsize):
@@ -155,7 +155,7 @@ def sum_of(total: Any, room: Array) -> Any:
 
 @inner
 def _put(sums: Array, start: int, far: int, made: Array, at: Any, of: Any, room: Any) -> Any:
-    """Aᵀ sums A of one channel, into its images; sums of what is put there, or of a bit more."""
+    """Aᵀ sums A of one channel, stored in its images. Returns sums of what is stored, or more."""
     lines, images, wide, apart = of
     begin, line = at
     upper, lower, height, width = room
@@ -183,7 +183,7 @@ def _put(sums: Array, start: int, far: int, made: Array, at: Any, of: Any, room:
 
 @inner
 def _put_all(sums: Array, rows: int, far: int, made: Array, at: Any, of: Any, room: Any) -> Any:
-    """The same of all channels that were made."""
+    """The same for all channels that were computed."""
     total = everywhere(sums, 0.0)
     for row in range(rows):
         place = (at[0] + row * room[2] * room[3], at[1])
@@ -200,7 +200,7 @@ def _down(sums: Array, at: int, far: int) -> Any:
 
 @inner
 def block(lines: int, wide: int, line: int, left: int, together: int) -> Any:
-    """How many images, and how many lines of patches in each, are made together from here on."""
+    """The number of images, and of lines of patches in each, that are processed together."""
     some = min(lines - line, left, max(1, together // wide))
     images = max(1, min(together // (lines * wide), left // lines)) if some == lines else 1
     return images, some
@@ -208,11 +208,11 @@ def block(lines: int, wide: int, line: int, left: int, together: int) -> Any:
 
 @inner
 def _multiply(weights: Any, seen: Array, sums: Array, of: Any) -> None:
-    """Products of matrices, one for each place: rows of weights by all patches."""
+    """Matrix products, one for each place: rows of weights by all patches."""
     made, a_row, a_step, far, turned = weights
     count_in, rows, vectors, room, lanes = of
     for nr in range(PLACES):
-        # Weights that are turned round have their outer places exchanged.
+        # Rotated weights have their outer places exchanged.
         down, across = nr // 4, nr % 4
         down = 3 - down if turned and down % 3 == 0 else down
         across = 3 - across if turned and across % 3 == 0 else across
@@ -236,12 +236,12 @@ def convolve(
     x: Array, weight: Array, made: Array, source: Any, target: Any, turned: bool, together: Any,
     rows: Any, some: Any,
 ) -> Any:  # fmt: skip
-    """Make some lines of patches, from the first to before the last, counted over all images.
+    """Compute some lines of patches, from the first up to, excluding, the last, over all images.
 
-    Returns a sum that is finite only where all that was made is.
-    `source`: how many channels an image of x has, height, width, padding. `target`: the same of
-    `made` but for the padding. `turned`: the weights are turned round, and their input channels are
-    those of `made`, of which the `rows` are made. `together`: so many patches, and so many rows.
+    Returns a sum that is finite only if all results are. `source`: the number of channels of an
+    image of x, height, width, padding. `target`: the same of `made` except for the padding.
+    `turned`: the weights are rotated, and their input channels are those of `made`, of which the
+    `rows` are computed. `together`: the numbers of patches and rows processed at once.
     """
     count_in, height, width, padding = source
     all_out, high, broad = target
@@ -289,7 +289,7 @@ def convolve(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x, weight = np.ones(ROWS * 16, kind), np.ones(ROWS * ROWS * 9, kind)
         made = np.empty(ROWS * 4, kind)

@@ -3,7 +3,7 @@
     made = Gᵀ (sum over patches of (A grad Aᵀ) * (Bᵀ patch B)) G
 
 For each of 16 places this is a product of matrices, channels by patches by channels: the vectors of
-its tiles are input channels, so that images are laid out anew, channel beside channel.
+its tiles are input channels, so images are repacked with adjacent channels.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from gradscope.runtime.fast.windows.fast_winograd import (
 uint = np.uintp
 
 CHANNELS = 64
-"""For so many input channels the gradient is made together."""
+"""Input channels whose gradient is computed together."""
 
 
 @inner
 def _turned(x: Array, at: int, count: int, far: int, run: Array, of: Any) -> None:
-    """So many places of some channels, which are `far` apart, with the channels side by side."""
+    """Transpose numbers of some channels, at distance `far`, so that channels are adjacent."""
     channels, padded, lanes = of
     for channel in range(0, channels, lanes):
         whole_ones = count - count % lanes if channels - channel >= lanes else 0
@@ -66,7 +66,7 @@ def _nothing(made: Array, at: int, count: int) -> None:
 
 @inner
 def _beside(x: Array, at: int, size: Any, place: Any, made: Array, run: Array, of: Any) -> None:
-    """Lay out some channels side by side, of images, lines and places."""
+    """Pack some channels adjacently, by images, lines and positions."""
     height, width = size
     images, channels, tall, broad, apart, padded = of
     lanes = BYTES // x.itemsize
@@ -106,7 +106,7 @@ def _down(made: Array, at: int, far: int, first: Any, second: Any, third: Any, f
 
 @inner
 def _patches(beside: Array, made: Array, of: Any) -> None:
-    """Bᵀ patch B for all channels: patches by lines, images, places in a line."""
+    """Bᵀ patch B for all channels: patches by lines, images, positions in a line."""
     images, lines, wide, padded, lanes, far = of
     right, down = padded, (2 * wide + 2) * padded
     for patch in range(lines * images * wide):
@@ -126,7 +126,7 @@ def _patches(beside: Array, made: Array, of: Any) -> None:
 
 @inner
 def _spread(made: Array, at: int, far: int, upper: Any, lower: Any) -> None:
-    """Two numbers of a gradient, one above the other, as four places."""
+    """Expand two vertically adjacent numbers of a gradient to four places."""
     store(made, at, upper)
     store(made, at + 4 * far, upper + lower)
     store(made, at + 8 * far, upper - lower)
@@ -162,7 +162,7 @@ def _grads(grad: Array, at: int, size: Any, line: int, made: Array, to: int, of:
 
 @inner
 def _multiply(grads: Array, seen: Array, sums: Array, of: Any) -> None:
-    """Add the products of so many patches to the sums of each place, where there are some."""
+    """Add the products of some patches to the sums of each place."""
     patches, rows, room, padded, lanes, is_first = of
     vectors, far = padded // lanes, -(-rows // ROWS) * ROWS * padded
     wide = VECTORS if vectors % VECTORS != 1 else VECTORS - 1
@@ -181,7 +181,7 @@ def _multiply(grads: Array, seen: Array, sums: Array, of: Any) -> None:
 
 @inner
 def _gathered(sums: Array, at: int, far: int, half: Any) -> Any:
-    """Gᵀ of four places, so far apart."""
+    """Gᵀ of four places with this distance."""
     first, fourth = load(sums, at), load(sums, at + 3 * far)
     second, third = load(sums, at + far) * half, load(sums, at + 2 * far) * half
     return first + second + third, second - third, second + third + fourth
@@ -189,7 +189,7 @@ def _gathered(sums: Array, at: int, far: int, half: Any) -> Any:
 
 @inner
 def _put(sums: Array, at: int, far: int, made: Array, to: int, of: Any) -> Any:
-    """Gᵀ sums G of one output channel, where its weights are; sums of them."""
+    """Gᵀ sums G of one output channel, stored in its weights. Returns sums of them."""
     channels, padded, lines, taps, lanes = of
     half = everywhere(made, 0.5)
     for i in range(0, padded, lanes):
@@ -214,11 +214,11 @@ def convolve_to_weight(
     rows: Any,
     some: Any,
 ) -> Any:
-    """Make the gradient of the weights from some input channels to some rows of output channels.
+    """Compute the weight gradient from some input channels for some rows of output channels.
 
-    `source`: how many images there are, how many channels each has, height, width, padding.
-    `target`: how many channels an image of the gradient has, height and width. So many patches are
-    taken `together`. Returns a sum that is finite only where all that was made is.
+    `source`: the number of images, of their channels, height, width, padding. `target`: the number
+    of channels of an image of the gradient, height and width. `together` patches are processed at
+    once. Returns a sum that is finite only if all results are.
     """
     count, count_in, height, width, padding = source
     all_out, high, broad = target
@@ -247,7 +247,7 @@ def convolve_to_weight(
             laid = (several, channels, 2 * tall + 2, 2 * wide + 2, apart, padded)
             _beside(x, begin, (height, width), (place, -padding[1]), beside, run, laid)
             _patches(beside, seen, (several, tall, wide, padded, lanes, room * padded))
-            if channel == some[0] or several * tall < count * lines:  # else they are there
+            if channel == some[0] or several * tall < count * lines:  # else they exist already
                 lying = (several, tall, wide, all_out * high * broad, near, lanes, few * room)
                 for row in range(few):
                     begin = (image * all_out + rows[0] + row) * high * broad
@@ -263,7 +263,7 @@ def convolve_to_weight(
 
 
 def warm() -> None:
-    """Call every kernel of this file once for each dtype it is for."""
+    """Call every kernel of this file once per dtype, to compile it."""
     for kind in (np.float32, np.float64):
         x, grad, made = np.ones(16, kind), np.ones(ROWS * 4, kind), np.empty(ROWS * 9, kind)
         source, target = (1, 1, 4, 4, (0, 0)), (ROWS, 2, 2)

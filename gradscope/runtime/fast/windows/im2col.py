@@ -1,4 +1,4 @@
-"""Windows as columns by compiled kernels, in several threads; NumPy's way is in core/kernels."""
+"""Windows as columns by compiled kernels, in several threads. Plain twins: core/kernels."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gradscope.runtime.fast.threads.spread import spread
 from gradscope.runtime.fast.windows import fast_convolution
 
 COST: Final = 0.4
-"""Nanoseconds for one number of a column."""
+"""Nanoseconds per number of a column."""
 
 
 def im2col(x: Array, out: Array, w: Windows, block: WindowBlock) -> None:
-    """Write what the windows of a block see into `out`."""
+    """Write what the windows of a block see to `out`."""
     _by_channels(False, x, out, w, block)
 
 
 def col2im(made: Array, x: Array, w: Windows, block: WindowBlock) -> None:
-    """Add each column to what its window sees of `x`."""
+    """Add each column to its window of `x`."""
     _by_channels(True, x, made, w, block)
 
 

@@ -1,7 +1,7 @@
-"""3×3 convolutions with fewer products than taps (see fast_winograd.py): which, and in what parts.
+"""3×3 convolutions by Winograd's method (see fast_winograd.py): when, and in which parts.
 
-The plain twins are those by columns, in convolution.py. Where something is not finite, infinities
-may meet on the way that do not meet in a window: such results are refused, direct.py makes them.
+The plain twins use columns, in convolution.py. Infinities may meet in intermediate results that do
+not meet in a window. So results that are not finite are refused, and direct.py computes them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gradscope.runtime.core.kernels.windows.windows import Windows
 from gradscope.runtime.fast.threads.spread import spread
 
 FEWEST: Final = (48, 32)
-"""Channels and patches from which on it pays to transform what is multiplied."""
+"""Smallest numbers of channels and patches for which the transformation pays off."""
 FILLED: Final = 2.5
-"""Of the four windows that a patch is for, so many have to be there."""
+"""Least number of the four windows of a patch that must exist, on average."""
 PATCHES: Final = 512
-"""So many patches are made together, at most."""
+"""Largest number of patches processed together."""
 NUMBERS: Final = 1 << 19
-"""What is made of patches, and of weights, has so many numbers at a time."""
+"""Largest number of transformed numbers of patches, and of weights, at a time."""
 TOGETHER: Final = 128
-"""So many patches are taken together for the gradient of the weight."""
+"""Patches processed together for the weight gradient."""
 PART: Final = 64
-"""Input channels that a thread makes together, at least."""
+"""Smallest number of input channels for a thread."""
 ROWS: Final = 32
-"""Output channels that it does."""
+"""Smallest number of output channels for a thread."""
 
 
 tiles: Final = kernels_of("windows.fast_winograd")
@@ -38,7 +38,7 @@ of_weight: Final = kernels_of("windows.fast_winograd_weight")
 
 
 def wins(shape: tuple[int, ...], channels: int, w: Windows, groups: int, dtype: Any) -> bool:
-    """Whether this way pays, from images of a shape to so many channels."""
+    """Whether Winograd's method pays off for images of this shape and this number of channels."""
     plain = groups == 1 and w.kernel == (1, 3, 3) and w.stride == w.dilation == (1, 1, 1)
     if not plain or w.padding[0] or w.size[0] != 1 or max(w.padding) > 2 or dtype.char not in "fd":
         return False
@@ -49,7 +49,7 @@ def wins(shape: tuple[int, ...], channels: int, w: Windows, groups: int, dtype: 
 
 
 def forward(x: Array, weight: Array, w: Windows) -> Array | None:
-    """Return what the windows see of the images, times the weight; None where it is not finite."""
+    """Return the convolution of the images with the weight; None if it is not finite."""
     made = np.empty((len(x), len(weight), *w.out), x.dtype)
     return made if _convolve(x, weight, made, w.padding[1:], turned=False) else None
 
@@ -76,23 +76,23 @@ def to_weight(grad: Array, x: Array, made: Array, w: Windows) -> bool:
 
 
 class _Sums:
-    """What parts of a result add up to: what is not finite shows there."""
+    """Sums of parts of a result, which show whether anything is not finite."""
 
     def __init__(self, kernel: Any, args: Any) -> None:
         self.kernel, self.args = kernel, args
         self.sums: list[float] = []
 
     def of_columns(self, rows: Any, first: int, last: int) -> None:
-        """Make some columns, or lines of patches, in these rows."""
+        """Compute some columns, or lines of patches, in these rows."""
         self.sums.append(self.kernel(*self.args, rows, (first, last)))
 
     def of_rows(self, some: Any, rows: int, first: int, last: int) -> None:
-        """Make rows by so many; those that are left over are the last ones'."""
+        """Compute rows in groups; the last group has the rest."""
         end = rows if last == rows // ROWS else last * ROWS
         self.sums.append(self.kernel(*self.args, (first * ROWS, end), some))
 
     def are_of_finite(self, made: Array) -> bool:
-        """Whether all of the result is finite; where a sum is too large, it is asked of each."""
+        """Whether all of the result is finite. If a sum overflows, each element is checked."""
         return isfinite(sum(self.sums)) or bool(np.isfinite(made).all())
 
 

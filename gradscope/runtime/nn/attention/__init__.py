@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: in which ways attention may be computed; on the CPU there are two."""
+"""`torch.nn.attention`: chooses how attention is computed. The CPU has two ways."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
 class SDPBackend(IntEnum):
-    """The kernels PyTorch has."""
+    """The backends of scaled dot product attention, as PyTorch names them."""
 
     ERROR = -1
     MATH = 0
@@ -37,7 +37,10 @@ _WAYS = {
 
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[Any]:
-    """Inside, attention is computed by one of these: in one operation, or (MATH) in several."""
+    """Compute attention inside the block with one of these backends.
+
+    MATH computes it in several operations, all others in one.
+    """
     asked = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(asked, list):
         raise AssertionError(

@@ -1,4 +1,4 @@
-"""The modules there are, one file per kind."""
+"""The modules of `torch.nn`, one file per kind."""
 
 from importlib import import_module
 
@@ -63,7 +63,7 @@ CLASSES = {
         "UpsamplingNearest2d"
     ),
 }
-"""The classes of each file that users name."""
+"""The public classes in each file."""
 
 globals().update(
     {

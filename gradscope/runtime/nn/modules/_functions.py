@@ -1,4 +1,4 @@
-"""Custom functions that modules are built with."""
+"""Custom autograd functions that modules use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.core.ops.shape.joining import stack
 
 
 class BackwardHookFunction(Function):
-    """Gives all tensors at one end of a module one node, for its backward hooks to sit on."""
+    """Identity with one node for all tensors at one end of a module: backward hooks sit on it."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -22,9 +22,9 @@ class BackwardHookFunction(Function):
 
 
 class CrossMapLRN2d(Function):
-    """Images, each element damped by its neighbours in the channels around it.
+    """Local response normalization across the channels of images.
 
-    As in PyTorch, the window never lets go of the very first channel: old models were trained so.
+    As in PyTorch, the first channel never leaves the window: old models were trained this way.
     """
 
     @staticmethod

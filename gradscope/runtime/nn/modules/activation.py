@@ -1,4 +1,4 @@
-"""Nonlinearities as modules; what each computes is said by the function of its name."""
+"""Nonlinearities as modules. The function of the same name says what each computes."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class GLU(Module):
 
 
 class PReLU(Module):
-    """A rectifier whose slope is learned."""
+    """A leaky rectifier whose slope is learned."""
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None

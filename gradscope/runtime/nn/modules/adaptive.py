@@ -1,4 +1,4 @@
-"""A softmax over many classes, the rare ones in clusters of their own."""
+"""A softmax over many classes, with the rare classes in clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The head scores frequent classes and clusters; a cluster's tail scores its own."""
+    """Adaptive softmax: the head scores frequent classes and clusters, a tail one cluster."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 
     def _of_clusters(self, input: Any, target: Any) -> tuple[Any, Any]:
-        """Each sample's log probability within its cluster, and where the head looks it up."""
+        """Each sample's log probability within its cluster, and its column in the head."""
         batch = target.size(0)
         output, places = input.new_zeros(batch), target.new_empty(batch)
         used = 0
@@ -106,7 +106,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Any) -> Any:
-        """The most likely class, with no more tails than needed."""
+        """The most likely class. Computes only the tails it needs."""
         head_output = self.head(input)
         output = head_output.argmax(dim=1)
         rare = output >= self.shortlist_size

@@ -1,4 +1,4 @@
-"""Modules that bring a batch's channels to mean 0 and variance 1."""
+"""Batch normalization: mean 0 and variance 1 for each channel of a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.nn.parameter import Parameter, UninitializedBuffer, Unini
 
 
 class _NormBase(Module):
-    """Parameters and running statistics, one number per channel of each."""
+    """Base of batch norms: parameters and running statistics, one value per channel."""
 
     _version = 2
 
@@ -72,7 +72,7 @@ class _NormBase(Module):
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *others: Any
     ) -> None:
-        """Add what the first version did not save: how many batches were tracked."""
+        """Add `num_batches_tracked`, which version 1 of the format lacks."""
         version = local_metadata.get("version", None)
         key = f"{prefix}num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
@@ -105,7 +105,7 @@ class _BatchNorm(_NormBase):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """Learns from the first input how many channels there are."""
+    """Takes the number of channels from the first input."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class _OneDim:
-    """Checks for batches of vectors or of sequences."""
+    """Input check for batches of vectors or of sequences."""
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() not in (2, 3):
@@ -168,15 +168,15 @@ class _ThreeDims:
 
 
 class BatchNorm1d(_OneDim, _BatchNorm):
-    """For batches of vectors or of sequences."""
+    """Batch normalization of vectors or sequences."""
 
 
 class BatchNorm2d(_TwoDims, _BatchNorm):
-    """For batches of images."""
+    """Batch normalization of images."""
 
 
 class BatchNorm3d(_ThreeDims, _BatchNorm):
-    """For batches of volumes."""
+    """Batch normalization of volumes."""
 
 
 class LazyBatchNorm1d(_OneDim, _LazyNormBase, _BatchNorm):

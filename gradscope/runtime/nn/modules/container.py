@@ -1,4 +1,4 @@
-"""Modules and parameters in order or by name."""
+"""Containers: modules and parameters in order or by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _renumber(parts: dict[str, Any]) -> None:
 
 
 class _InOrder(Module):
-    """Modules that are named by their places."""
+    """Modules named by their position."""
 
     __getitem__: Any
 
@@ -71,7 +71,7 @@ class _InOrder(Module):
 
 
 class Sequential(_InOrder):
-    """Modules called one after the other."""
+    """Modules called one after another."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ def _added(other: Any) -> Sequential:
 
 
 def _times(parts: Sequential, count: Any) -> int:
-    """How often the same modules are to come again, if that can be."""
+    """Check the factor of `sequential * factor`."""
     if not isinstance(count, int):
         raise TypeError(f"unsupported operand type(s) for *: {type(parts)} and {type(count)}")
     if count <= 0:
@@ -131,7 +131,7 @@ def _times(parts: Sequential, count: Any) -> int:
 
 
 class ModuleList(_InOrder):
-    """Modules in order, called by whoever holds the list."""
+    """Modules in a list. Calling them is up to the owner of the list."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class ModuleList(_InOrder):
 
 
 class ModuleDict(Module):
-    """Modules by name, called by whoever holds the dict."""
+    """Modules in a dict. Calling them is up to the owner of the dict."""
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -219,7 +219,7 @@ def _as_parameter(value: Any) -> Any:
 
 
 class _Parameters(Module):
-    """What lists and dicts of parameters share: a tensor put in becomes a parameter."""
+    """Base of lists and dicts of parameters: a tensor that is added becomes a parameter."""
 
     def _pairs(self) -> list[tuple[str, Any]]:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Modules with windows: convolutions, their transposes, and those that learn their channels."""
+"""Convolutions, transposed convolutions, and their lazy forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _each(value: Any, dims: int) -> tuple[int, ...]:
 
 
 class _ConvNd(Module):
-    """What all of them have. `dims` is how many dims the windows have."""
+    """Base of all convolutions. `dims` is the number of spatial dims."""
 
     dims = 0
 
@@ -143,7 +143,7 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """Ordinary ones."""
+    """Base of ordinary convolutions."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """Those that go from what windows saw to images."""
+    """Base of transposed convolutions."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class _ConvTransposeNd(_ConvNd):
         )
 
     def _missing(self, input: Any, output_size: Any) -> tuple[int, ...]:
-        """How much must be added to reach the size that is asked for."""
+        """Output padding needed to reach the requested size."""
         dims = self.dims
         others = 2 if input.dim() == dims + 2 else 1
         wanted = list(output_size)
@@ -266,7 +266,7 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """As many channels as the first input has."""
+    """Takes the number of channels from the first input."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         dtype: Any = None,
         **named: Any,
     ) -> None:
-        place = 4  # of `bias` after the first two, whether transposed or not
+        place = 4  # position of `bias` after the first two arguments, transposed or not
         if len(options) > place:
             bias, options = options[place], (*options[:place], False, *options[place + 1 :])
         else:

@@ -1,4 +1,4 @@
-"""How far two vectors are from each other, as modules."""
+"""Distances between vectors as modules."""
 
 from __future__ import annotations
 

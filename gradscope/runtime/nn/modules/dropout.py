@@ -1,4 +1,4 @@
-"""Modules that leave elements out at random while training."""
+"""Dropout as modules: elements are zeroed at random while training."""
 
 from __future__ import annotations
 

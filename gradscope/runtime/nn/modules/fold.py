@@ -9,7 +9,7 @@ from gradscope.runtime.nn.modules.module import Module
 
 
 class Fold(Module):
-    """Images of what windows saw; what several windows saw is added."""
+    """Combine columns into images. Values of overlapping windows are added."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """What windows over images see, as columns."""
+    """Extract sliding windows of images as columns."""
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1

@@ -1,4 +1,4 @@
-"""Modules that bring each channel of each sample to mean 0 and variance 1."""
+"""Instance normalization: mean 0 and variance 1 for each channel of each sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
 
 class _InstanceNorm(_NormBase):
-    """`_unbatched` is how many dims one sample has."""
+    """Base of instance norms. `_unbatched` is the number of dims of one sample."""
 
     _unbatched: int
 
@@ -63,7 +63,7 @@ class _InstanceNorm(_NormBase):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Refuse statistics of a time when they were always kept."""
+        """Refuse statistics saved by old versions, which always kept them."""
         if local_metadata.get("version", None) is None and not self.track_running_stats:
             names = [n for n in ("running_mean", "running_var") if prefix + n in state_dict]
             if names:
@@ -112,19 +112,19 @@ def _unexpected(names: list[str], module: str) -> str:
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """For sequences."""
+    """Instance normalization of sequences."""
 
     _unbatched = 2
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """For images."""
+    """Instance normalization of images."""
 
     _unbatched = 3
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """For volumes."""
+    """Instance normalization of volumes."""
 
     _unbatched = 4
 

@@ -1,4 +1,4 @@
-"""Modules that learn the shapes of their parameters from the first input."""
+"""Lazy modules: they take the shapes of their parameters from the first input."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gradscope.runtime.nn.parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Mixed into a module before its base: the first call gives its parameters their shapes.
+    """Mixed in ahead of a module's base: the first call sets the shapes of parameters.
 
-    A class says `initialize_parameters(input)`, and in `cls_to_become` what it is from then on.
+    A subclass defines `initialize_parameters(input)`. `cls_to_become` is its class afterwards.
     """
 
     cls_to_become: Any = None
@@ -31,7 +31,7 @@ class LazyModuleMixin:
             destination[prefix + name] = tensor if as_it_is else tensor.detach()
 
     def _lazy_load_hook(self, state_dict: Any, prefix: str, *others: Any) -> None:
-        """Give what waits for its shape the shape of what is to be loaded."""
+        """Set the shape of uninitialized parameters to that of the state to be loaded."""
         module: Any = self
         for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
             given = state_dict.get(prefix + name)
@@ -40,7 +40,7 @@ class LazyModuleMixin:
                     tensor.materialize(given.shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters the shapes that an input calls for."""
+        """Set the shapes of the parameters for this input."""
         raise NotImplementedError(
             f"initialize_parameters is not implemented for {type(self).__name__}"
         )
@@ -50,7 +50,7 @@ class LazyModuleMixin:
         return any(is_lazy(t) for t in [*module._parameters.values(), *module._buffers.values()])
 
     def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
-        """Before the first call: initialise, and become the ordinary module."""
+        """Pre-hook of the first call: initialize the parameters and become the ordinary module."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {module._get_name()} has not been fully initialized")

@@ -1,4 +1,4 @@
-"""Modules that multiply with a matrix, look rows up, or leave things as they are."""
+"""Linear and bilinear layers, identity, flatten and unflatten."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """A matrix for each output, between two inputs."""
+    """`x1 @ weight[k] @ x2 + bias[k]` for each output k."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """Linear, with as many inputs as the first call brings."""
+    """Linear, whose number of inputs comes from the first call."""
 
     cls_to_become = Linear
 
@@ -137,11 +137,11 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The last projection of an attention, under PyTorch's name."""
+    """The output projection of an attention, under PyTorch's name."""
 
 
 class Flatten(Module):
-    """The dims from `start_dim` to `end_dim` as one."""
+    """Merge the dims from `start_dim` to `end_dim` into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dim as several."""
+    """Split one dim into several."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""The cross entropy of what a linear layer makes, piece by piece: the scores of a few rows at once.
+"""The cross entropy of a linear layer's output, computed in pieces of a few rows.
 
-Two operators, under PyTorch's names. Where losses are added up, gradients are computed on the way
-forward, while the scores are there, and a backward multiplies them; where they are not, a backward
-computes the scores once more.
+Two operators, under PyTorch's names. If losses are summed, the forward pass also computes the
+gradients while the scores exist, and backward multiplies them. Otherwise backward computes the
+scores again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TWICE = (
 def in_pieces(
     input: Any, linear_weight: Any, target: Any, *, linear_bias: Any, weight: Any, **how: Any
 ) -> Any:
-    """The loss, or each row's; `how`: reduction, ignore_index and options."""
+    """The loss, or that of each row. `how`: reduction, ignore_index and options."""
     one = input.dim() == 1
     if one:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
@@ -145,7 +145,7 @@ def _computed_again(ctx: Any, grad: Any) -> tuple[Any, ...]:
 
 
 def _known_and_shares(target: Any, weight: Any, ignore_index: int, wide: Any) -> tuple[Any, Any]:
-    """The class of each row, and how much its loss counts: not at all where it is ignored."""
+    """The class of each row and the weight of its loss, which is 0 where the class is ignored."""
     counts = target != ignore_index
     known = FUNCTIONS["where"](counts, target, 0)
     share = counts.to(wide)
@@ -153,7 +153,7 @@ def _known_and_shares(target: Any, weight: Any, ignore_index: int, wide: Any) ->
 
 
 class _Gradients:
-    """Those of the inputs of a layer that are wanted, added up piece by piece."""
+    """The gradients of a linear layer's inputs, accumulated piece by piece."""
 
     def __init__(self, layer: tuple[Any, Any, Any], wide: Any, wanted: Sequence[bool]) -> None:
         self.input, weight, bias = layer
@@ -170,7 +170,7 @@ class _Gradients:
         self.of_bias = zeros(weight.shape[0] if wanted[2] else 0, dtype=wide)
 
     def walk(self, known: Any, share: Any, rows: int, factor: Any) -> Any:
-        """Each row's loss times its share; gradients are of the losses times `factor`."""
+        """Each row's loss times its weight. Gradients are of the losses times `factor`."""
         losses = []
         for first in range(0, self.input.shape[0], rows):
             piece = slice(first, first + rows)
@@ -196,7 +196,7 @@ class _Gradients:
             self.of_bias += slope.sum(0)
 
     def all(self) -> tuple[Any, Any, Any]:
-        """In the dtype of the input; empty where they are not wanted."""
+        """The gradients in the dtype of the input; empty where they are not wanted."""
         dtype = self.input.dtype
         whole = FUNCTIONS["cat"](self.of_input) if self.of_input else zeros(0, 0, dtype=dtype)
         return whole, self.of_weight.to(dtype), self.of_bias.to(dtype)

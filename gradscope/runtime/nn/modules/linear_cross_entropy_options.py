@@ -1,4 +1,4 @@
-"""Into which pieces `linear_cross_entropy` cuts a batch, so that not all scores are there."""
+"""How `linear_cross_entropy` splits a batch so that not all scores exist at once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WIDE = (*HALVES, dtypes.float32, dtypes.float64)
 
 @dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
-    """Sizes of the pieces, and what is computed in which dtype.
+    """Sizes of the pieces, and the dtype of each computation.
 
-    The pieces are computed in `acc_dtype` as a whole, which PyTorch calls "accurate"; other values
-    of `acc_policy` say there which of it is, to save memory on a GPU.
+    The whole piece is computed in `acc_dtype`, which PyTorch calls "accurate". Other values of
+    `acc_policy` choose a part of it, to save memory on a GPU.
     """
 
     allow_retain_graph: bool = False
@@ -43,7 +43,7 @@ class LinearCrossEntropyOptions:
     def _adjust(
         self, num_batches: int, in_features: int, num_classes: int, dtype: Any, device: Any = None
     ) -> LinearCrossEntropyOptions:
-        """The same with all that is left open decided for one call."""
+        """The same options with all defaults resolved for one call."""
         half = dtype in HALVES and device is not None
         policy, method = self.acc_policy, self.chunking_method
         if method == "auto" and self.batch_chunk_size is not None:
@@ -74,13 +74,13 @@ class LinearCrossEntropyOptions:
 
 
 def _parts(method: str | None) -> int:
-    """Into how many parts `aspect_ratio:N` cuts a piece once more; 0 for what is no method."""
+    """N of a method `aspect_ratio:N`, the number of further splits; 0 if it is not a method."""
     name, colon, parts = str(method).partition(":")
     parts = parts if colon else "1"
     return int(parts) if name == "aspect_ratio" and parts.isdigit() else 0
 
 
 def _rows(method: str, num_batches: int, in_features: int, num_classes: int) -> int:
-    """As many rows as have about as many scores as the whole batch has features."""
+    """The number of rows whose scores are about as many as the whole batch has features."""
     wanted = -(-num_batches // -(-num_classes // in_features))
     return min((1 << (wanted - 1).bit_length()) // _parts(method), num_batches)

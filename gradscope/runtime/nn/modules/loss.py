@@ -1,4 +1,4 @@
-"""Losses as modules; what each computes is said by the function of its name."""
+"""Losses as modules. The function of the same name says what each computes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.nn.modules.module import Module
 
 
 class _Loss(Module):
-    """A loss and how its elements become one number: `mean`, `sum` or `none`."""
+    """Base of losses. `reduction` is `mean`, `sum` or `none`."""
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -19,7 +19,7 @@ class _Loss(Module):
 
 
 def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The two switches that came before `reduction`, as one word."""
+    """The deprecated `size_average` and `reduce` as a value of `reduction`."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is False:

@@ -52,7 +52,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class _MarginLoss(_Loss):
-    """A loss with a margin, that goes to the function as it is."""
+    """Base of losses with a margin, which is passed on unchanged."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class NLLLoss2d(NLLLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of what it makes."""
+    """A linear layer and the cross entropy of its output."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The module: parameters, buffers and other modules by name, and a forward."""
+"""`Module`: parameters, buffers and submodules by name, and a forward."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KINDS = ("_parameters", "_buffers", "_modules")
 
 
 class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict):
-    """A part of a network: what it has learned, what it is made of, what it computes."""
+    """Base class of all modules of a network."""
 
     call_super_init: bool = False
     training: bool
@@ -79,7 +79,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
     _call_impl = __call__
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; each kind of module says it."""
+        """Compute the module's output. Every subclass overrides it."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
@@ -107,7 +107,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Add a buffer under this name; a persistent one is part of the state."""
+        """Add a buffer under this name. A persistent buffer is part of the state."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
@@ -176,7 +176,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
             self._set_other(name, value)
 
     def _has_part(self, name: str) -> bool:
-        """Whether a parameter or a module has this name."""
+        """Whether a parameter or a submodule has this name."""
         own = self.__dict__
         return name in own["_parameters"] or name in own["_modules"]
 
@@ -188,7 +188,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         self._non_persistent_buffers_set.discard(name)
 
     def _set_other(self, name: str, value: Any) -> None:
-        """A value that is no part by its type: only None or a tensor may follow a part."""
+        """Set any other value. A registered part can only be replaced by None or a tensor."""
         own = self.__dict__
         if name in own.get("_parameters", ()):
             if value is not None:
@@ -210,7 +210,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
             object.__setattr__(self, name, value)
 
     def _assign_buffer(self, name: str, value: Any, *, persistent: bool) -> None:
-        """Register a buffer; a class's own method may know of persistent ones only."""
+        """Register a buffer. An overridden `register_buffer` may not accept `persistent`."""
         known = inspect.signature(self.register_buffer).parameters
         if "persistent" in known:
             self.register_buffer(name, value, persistent)
@@ -243,7 +243,7 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What a module's line says between its brackets."""
+        """The text between the brackets of the module's line in its repr."""
         return ""
 
     def __repr__(self) -> str:
@@ -262,12 +262,12 @@ class Module(hooks.Hooked, traversal.Traversal, conversion.Conversion, StateDict
 
 
 def indented(text: str) -> str:
-    """All lines after the first two places further in."""
+    """The text with all lines after the first indented by two more spaces."""
     return text.replace("\n", "\n  ")
 
 
 def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Module.__init__ takes none; a class that passes some on says so by `call_super_init`."""
+    """Refuse arguments of `Module.__init__`, unless the class sets `call_super_init`."""
     if kwargs:
         raise TypeError(
             f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"

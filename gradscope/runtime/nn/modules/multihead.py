@@ -1,4 +1,4 @@
-"""Attention with several heads as a module."""
+"""Multi-head attention as a module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 
 class MultiheadAttention(Module):
-    """What each query takes from the values, once for every head."""
+    """Multi-head attention: each head weights the values by how keys match queries."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class MultiheadAttention(Module):
         super().__setstate__(state)
 
     def _plain(self, query: Any, key: Any, value: Any, *masks: Any) -> bool:
-        """Whether PyTorch would take its short way, whose result is contiguous."""
+        """Whether PyTorch would take its fast path, whose result is contiguous."""
         tensors = [query, self.in_proj_weight, self.in_proj_bias]
         tensors += [self.out_proj.weight, self.out_proj.bias]
         return (
@@ -163,7 +163,7 @@ class MultiheadAttention(Module):
 
 
 def _turned(query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
-    """With the length first; what is one tensor stays one."""
+    """The tensors with the length as first dim. Tensors that are the same object stay so."""
     if key is not value:
         return query.transpose(1, 0), key.transpose(1, 0), value.transpose(1, 0)
     if query is key:

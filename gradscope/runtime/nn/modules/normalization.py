@@ -1,4 +1,4 @@
-"""Modules that bring activations to mean 0 and variance 1."""
+"""Layer, group and local response normalization as modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 
 class LayerNorm(Module):
-    """Each sample on its own, over its last dims."""
+    """Layer normalization: each sample separately, over its last dims."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Groups of a sample's channels."""
+    """Group normalization: each sample separately, over groups of channels."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Each sample's last dims, divided by the root of their mean square."""
+    """Root mean square normalization over the last dims of each sample."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Each element, damped by its neighbours in the channels around it."""
+    """Local response normalization across neighbouring channels."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """The same for images, as old models knew it: a custom function, with a node of its own."""
+    """The same for images, in its old form: a custom function with one node."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)

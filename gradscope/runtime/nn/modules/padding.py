@@ -1,4 +1,4 @@
-"""Modules that put an edge around what they are given."""
+"""Padding as modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.nn.modules.module import Module
 
 
 class _PadNd(Module):
-    """An edge in one of F.pad's modes, along the last `dims` dims."""
+    """Base of paddings: one of F.pad's modes, along the last `dims` dims."""
 
     dims = 0
     mode = ""

@@ -1,4 +1,4 @@
-"""Modules that make one of every window, and the way back: pooling and unpooling."""
+"""Pooling and unpooling as modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.nn.modules.module import Module
 
 
 def _many(value: Any, count: int) -> Any:
-    """A tuple with a number for each dim; what has several already becomes a tuple."""
+    """One value as a tuple of `count`; several values as a tuple."""
     return tuple(value) if hasattr(value, "__iter__") else (value,) * count
 
 
@@ -195,7 +195,7 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def _check_kernel(self, kernel_size: Any) -> None:
-        """Say so where a size is not positive; PyTorch asks that of three dims only."""
+        """Refuse a size that is not positive. PyTorch checks this for three dims only."""
 
     def forward(self, input: Any) -> Any:
         return getattr(functional, f"fractional_max_pool{self.dims}d")(

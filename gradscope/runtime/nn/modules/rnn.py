@@ -1,4 +1,4 @@
-"""Recurrent networks: RNN, LSTM, GRU over sequences."""
+"""Recurrent networks over sequences: RNN, LSTM and GRU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """What recurrent networks have in common: weights by layer and direction, and checks."""
+    """Base of recurrent networks: weights by layer and direction, and checks."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """All weights in order, as they are now: a parametrization may have put others there."""
+        """All weights in order, as they are now: a parametrization may have replaced some."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     @property
@@ -121,7 +121,7 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Nothing to do on the CPU, where weights need not lie beside each other."""
+        """Do nothing: on the CPU weights need not be contiguous in memory."""
 
     def reset_parameters(self) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
@@ -179,7 +179,7 @@ class RNNBase(Module):
         return zeros(shape, dtype=input.dtype, device=input.device)
 
     def _in_batch(self, hx: Any, *, batched: bool) -> Any:
-        """The hidden state given, with a batch of one if there is none."""
+        """The given hidden state, with a batch dim of one if it has none."""
         if batched and hx.dim() != 3:
             raise RuntimeError(
                 f"For batched 3-D input, hx should also be 3-D but got {hx.dim()}-D tensor"
@@ -273,7 +273,7 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """A hidden state is a pair here: the state and the cells."""
+    """LSTM over sequences. Its hidden state is a pair: (h, c)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)

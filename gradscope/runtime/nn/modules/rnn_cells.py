@@ -1,4 +1,4 @@
-"""One step of a recurrent network as a module."""
+"""Cells: one step of a recurrent network as a module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 
 class RNNCellBase(Module):
-    """Weights of the input and of the state, and their biases."""
+    """Base of cells: weights of the input and of the state, and their biases."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class RNNCellBase(Module):
 
 
 class _OneState(RNNCellBase):
-    """A cell whose hidden state is one tensor."""
+    """Base of cells whose hidden state is one tensor."""
 
     _function = ""
 

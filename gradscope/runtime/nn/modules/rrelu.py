@@ -1,4 +1,4 @@
-"""A leaky rectifier whose slopes are drawn while training."""
+"""A leaky rectifier whose slopes are random while training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that look rows of a table up: one each, or whole bags of them."""
+"""Embeddings: lookup of rows of a table, singly or in bags."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 
 class _Table(Module):
-    """Normal numbers in rows; that of `padding_idx` holds zeros."""
+    """Base of embeddings: rows of normal values; the row of `padding_idx` is zero."""
 
     def reset_parameters(self) -> None:
         init.normal_(self.weight)
@@ -22,7 +22,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a table by their number."""
+    """Rows of a table by their index."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Embedding(_Table):
     def from_pretrained(
         cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, **options: Any
     ) -> Any:
-        """An embedding of a table that is there already."""
+        """An embedding of an existing table."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -96,7 +96,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The rows that a bag of numbers names, summed, averaged or compared."""
+    """The sum, mean or maximum of the rows in each bag of indices."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class EmbeddingBag(_Table):
     def from_pretrained(
         cls, embeddings: Any, freeze: bool = True, *args: Any, **options: Any
     ) -> Any:
-        """Bags of the rows of a table that is there already."""
+        """An embedding bag of an existing table."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         names = ("max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse")

@@ -24,7 +24,7 @@ from gradscope.runtime.nn.modules.transformer_layers import (
 
 
 def _subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
-    """Minus infinity at everything that comes later, zero elsewhere."""
+    """A mask with minus infinity at all later positions, zero elsewhere."""
     return triu(full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
@@ -33,7 +33,7 @@ def _length(src: Any, batch_first: bool) -> int:
 
 
 def _is_causal(mask: Any, hint: bool | None, size: int) -> bool:
-    """Whether a mask hides all that comes later; a hint is believed."""
+    """Whether a mask hides all later positions. A hint is trusted."""
     if hint is not None or mask is None:
         return hint is True
     causal = _subsequent_mask(size, device=mask.device, dtype=mask.dtype)
@@ -45,7 +45,7 @@ def _clones(module: Any, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Several encoder layers, one after the other."""
+    """A stack of encoder layers."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
     def _drops_padding(self, src: Any, padding: Any) -> bool:
-        """Whether PyTorch would compute without the padding, and give zeros in its place."""
+        """Whether PyTorch would compute without the padding, and return zeros for it."""
         first = self.layers[0]
         if not (mha.get_fastpath_enabled() and self.use_nested_tensor) or first.training:
             return False
@@ -105,7 +105,7 @@ class TransformerEncoder(Module):
 
 
 def _why_not_nested(layer: Any) -> str:
-    """Why PyTorch would not compute without padding with such layers; nothing if it would."""
+    """The reason why PyTorch would not use nested tensors with such layers; empty if it would."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -125,7 +125,7 @@ def _why_not_nested(layer: Any) -> str:
 
 
 class TransformerDecoder(Module):
-    """Several decoder layers, one after the other."""
+    """A stack of decoder layers."""
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder, and a decoder that reads what it made."""
+    """An encoder and a decoder."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
-        """Minus infinity at everything that comes later, zero elsewhere."""
+        """A mask with minus infinity at all later positions, zero elsewhere."""
         return _subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self) -> None:

@@ -1,4 +1,4 @@
-"""The layers of transformers."""
+"""The encoder and decoder layers of transformers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _activation(activation: Activation) -> Callable[[Any], Any]:
 
 
 def _seen(attention: Any, x: Any, memory: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
-    """What `x` takes from what it pays attention to."""
+    """The attention of `x` to `memory`."""
     how = {"attn_mask": mask, "key_padding_mask": padding, "is_causal": is_causal}
     return attention(x, memory, memory, need_weights=False, **how)[0]
 
 
 class TransformerEncoderLayer(Module):
-    """Attention to itself, then two linear layers; each adds to what went in."""
+    """Self-attention, then two linear layers; each with a residual connection."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Attention to itself and to what an encoder made, then two linear layers."""
+    """Self-attention, attention to the encoder's output, then two linear layers."""
 
     def __init__(
         self,

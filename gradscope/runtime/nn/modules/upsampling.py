@@ -1,4 +1,4 @@
-"""Modules that change the size of pictures, and that make places of channels and back."""
+"""Upsampling and pixel shuffling as modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradscope.runtime.nn.modules.module import Module
 
 
 class Upsample(Module):
-    """Another size, asked for as such or by a factor."""
+    """Resize to a given size, or by a factor."""
 
     def __init__(
         self,

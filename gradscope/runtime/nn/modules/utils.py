@@ -1,4 +1,4 @@
-"""`torch.nn.modules.utils`: one number as several, which programs use in layers of their own."""
+"""`torch.nn.modules.utils`: helpers that expand one value to a tuple."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["_ntuple", "_pair", "_quadruple", "_reverse_repeat_tuple", "_single",
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """What makes a tuple of n equal values of one value, and leaves several as they are."""
+    """A function that repeats one value n times as a tuple, and leaves several unchanged."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
@@ -28,7 +28,7 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
-    """Each value n times, the last first."""
+    """Each value n times, in reverse order."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: modules on several devices. There is one here, so they run on it."""
+"""`torch.nn.parallel`: modules on several devices. There is one device here, which runs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DataParallel", "DistributedDataParallel"]
 
 
 class DataParallel(Module):
-    """A module whose batches would be spread over GPUs; without any, it is called as it is."""
+    """Calls the module unchanged: there are no GPUs to spread its batches over."""
 
     def __init__(
         self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
@@ -32,7 +32,7 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(Module):
-    """A module that several processes train together, which needs torch.distributed."""
+    """A module trained by several processes. Needs torch.distributed, which is missing here."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _alone()

@@ -1,4 +1,4 @@
-"""Helpers around parameters: clipping gradients, parameters as one vector."""
+"""Helpers for parameters: clipping gradients, conversion to one vector."""
 
 from __future__ import annotations
 

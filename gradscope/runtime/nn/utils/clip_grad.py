@@ -1,4 +1,4 @@
-"""Gradients that are too large, brought back."""
+"""Clipping of gradients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _listed(parameters: Any) -> list[Any]:
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
 ) -> Any:
-    """The norm of all tensors as if they were one vector."""
+    """The norm of all tensors as one vector."""
     found = _listed(tensors)
     norm_type = float(norm_type)
     if not found:
@@ -62,7 +62,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: Any = None,
 ) -> Any:
-    """Scale all gradients so that their common norm is at most `max_norm`; returns what it was."""
+    """Scale all gradients so that their total norm is at most `max_norm`. Returns the old norm."""
     found = _listed(parameters)
     if isinstance(parameters, types.GeneratorType) and not found:
         warnings.warn(
@@ -81,7 +81,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: Any = None,
 ) -> Any:
-    """The name that clip_grad_norm_ had."""
+    """Deprecated name of clip_grad_norm_."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
         "`torch.nn.utils.clip_grad_norm_`.",
@@ -95,7 +95,7 @@ def clip_grad_norm(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: Any = None
 ) -> None:
-    """Bring every element of every gradient between -clip_value and clip_value."""
+    """Clamp every element of every gradient to [-clip_value, clip_value]."""
     bound = float(clip_value)
     grads = [p.grad for p in _listed(parameters) if p.grad is not None]
     for grad in grads:

@@ -1,4 +1,4 @@
-"""A layer and the batch norm after it as one layer, for evaluation."""
+"""Fuse a layer with the batch norm after it, for evaluation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what this one and the norm after it do."""
+    """A convolution equal to `conv` followed by `bn`."""
     _check(conv, bn)
     made = deepcopy(conv)
     statistics = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
@@ -27,7 +27,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A linear layer that does what this one and the norm after it do."""
+    """A linear layer equal to `linear` followed by `bn`."""
     _check(linear, bn)
     made = deepcopy(linear)
     if bn.num_features not in {linear.out_features, 1}:
@@ -58,7 +58,7 @@ def fuse_conv_bn_weights(
     bn_b: Any,
     transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Weight and bias of the convolution that is both."""
+    """Weight and bias of the fused convolution."""
     shape = [1, -1] if transpose else [-1, 1]
     return _fused(
         conv_w, conv_b, (bn_rm, bn_rv, bn_eps, bn_w, bn_b), shape + [1] * (conv_w.dim() - 2)
@@ -68,7 +68,7 @@ def fuse_conv_bn_weights(
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Any, Any]:
-    """Weight and bias of the linear layer that is both."""
+    """Weight and bias of the fused linear layer."""
     return _fused(linear_w, linear_b, (bn_rm, bn_rv, bn_eps, bn_w, bn_b), [-1, 1])
 
 

@@ -1,4 +1,4 @@
-"""Modules without first values: skip_init."""
+"""skip_init: modules without initial values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module whose parameters were given no values; nothing is drawn for them."""
+    """Create a module without initializing its parameters. No random values are drawn."""
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:

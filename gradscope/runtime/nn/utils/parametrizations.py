@@ -1,4 +1,4 @@
-"""Parametrizations there are: orthogonal matrices, and weights with a norm of their own."""
+"""Parametrizations: orthogonal matrices, weight norm and spectral norm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):
-    """A weight as its direction and its length."""
+    """A weight computed from its direction and its length."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
@@ -33,11 +33,11 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Learn a weight's direction and length apart."""
+    """Learn direction and length of a weight separately."""
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def renamed(state_dict: Any, prefix: str, *others: Any) -> None:
-        """States that the older weight_norm wrote."""
+        """Rename the keys of states that the older weight_norm wrote."""
         old = [f"{prefix}{name}_{part}" for part in ("g", "v")]
         if all(key in state_dict for key in old):
             for i, key in enumerate(old):
@@ -48,7 +48,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 class _SpectralNorm(Module):
-    """A weight divided by its greatest singular value, which is followed step by step."""
+    """A weight divided by its largest singular value, estimated by power iterations."""
 
     _u: Any
     _v: Any
@@ -112,7 +112,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Any:
-    """Divide a weight by its greatest singular value."""
+    """Divide a weight by its largest singular value."""
     weight = _tensor_of(module, name)
     dim = output_dim(module) if dim is None else dim
     made = _SpectralNorm(weight, n_power_iterations, dim, eps)
@@ -148,7 +148,7 @@ def _make_orthogonal(matrix: Any) -> Any:
 
 
 class _Orthogonal(Module):
-    """Orthogonal matrices from any: by the exponential, Cayley's map, or reflections."""
+    """Makes a matrix orthogonal: by matrix exponential, Cayley map or Householder products."""
 
     base: Any
 
@@ -175,7 +175,7 @@ class _Orthogonal(Module):
         return made.mT if transposed else made
 
     def _turned(self, given: Any) -> Any:
-        """By way of a matrix that is minus its transpose."""
+        """By way of a skew-symmetric matrix."""
         rows, columns = given.size(-2), given.size(-1)
         below = given.tril()
         if rows != columns:
@@ -221,7 +221,7 @@ class _Orthogonal(Module):
         return factors.mT if transposed else factors
 
     def _completed(self, given: Any) -> Any:
-        """A square orthogonal matrix that begins with this one."""
+        """A square orthogonal matrix whose first columns are this matrix."""
         rows, columns = given.size(-2), given.size(-1)
         if rows == columns:
             return given.clone() if _is_orthogonal(given) else _make_orthogonal(given)
@@ -237,7 +237,7 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Any:
-    """Keep a matrix orthogonal."""
+    """Keep a matrix orthogonal during training."""
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Tensors of a module as functions of what is learned: `register_parametrization` and its kin."""
+"""Parametrizations: tensors of a module computed from what is learned."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Kept:
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Inside, each parametrized tensor is computed once."""
+    """Compute each parametrized tensor only once inside the block."""
     _Kept.depth += 1
     try:
         yield
@@ -52,7 +52,7 @@ def _register(module: Any, name: str, tensor: Any) -> None:
 
 
 def _check_same(what: str, kind: Any, shape: Any, made: Any, names: tuple[str, str]) -> None:
-    """A parametrization keeps dtype and shape, unless it was said to be unsafe."""
+    """Check that a parametrization keeps dtype and shape, unless it is `unsafe`."""
     for word, before, after in (("dtype", kind, made.dtype), ("shape", shape, made.shape)):
         if before != after:
             raise ValueError(
@@ -63,7 +63,7 @@ def _check_same(what: str, kind: Any, shape: Any, made: Any, names: tuple[str, s
 
 
 class ParametrizationList(ModuleList):
-    """The functions of one tensor, first to last, and what the first is a function of."""
+    """The parametrizations of one tensor in order, and the original tensor."""
 
     def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
         if len(modules) == 0:
@@ -93,12 +93,12 @@ class ParametrizationList(ModuleList):
             _check_same("", kind, shape, made, ("unparametrized ", "parametrized "))
 
     def _first(self, value: Any) -> Any:
-        """What the tensor is a function of, so that it has the value it has."""
+        """The original for a given value of the tensor, by all inverses."""
         for module in reversed(list(self.children())):
             if hasattr(module, "right_inverse"):
                 try:
                     value = module.right_inverse(value)
-                except NotImplementedError:  # it says that it has none
+                except NotImplementedError:  # it has no inverse
                     continue
         return value
 
@@ -128,7 +128,7 @@ class ParametrizationList(ModuleList):
             _register(self, f"original{i}", kept)
 
     def right_inverse(self, value: Any) -> None:
-        """Let the tensor have this value."""
+        """Set the originals so that the tensor has this value."""
         with no_grad():
             for module in reversed(list(self.children())):
                 if not hasattr(module, "right_inverse"):
@@ -180,7 +180,7 @@ class ParametrizationList(ModuleList):
 
 
 def _inject_class(module: Any) -> None:
-    """A class of its own for a module, on which its properties can be put."""
+    """Give a module its own class, which can have properties."""
     cls = type(module)
 
     def copied(self: Any, memo: Any) -> Any:
@@ -225,7 +225,7 @@ def _inject_property(module: Any, name: str) -> None:
 def register_parametrization(
     module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False
 ) -> Any:
-    """Let a tensor of a module be `parametrization` of what it was."""
+    """Replace a tensor of a module by `parametrization` of it."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
@@ -250,7 +250,7 @@ def register_parametrization(
 
 
 def _check_appended(module: Any, name: str, parametrization: Any) -> None:
-    """One more function must keep dtype and shape, and so must its inverse."""
+    """Check that a further parametrization, and its inverse, keep dtype and shape."""
     before = getattr(module, name)
     made = parametrization(before)
     if not isinstance(made, Tensor):
@@ -277,7 +277,7 @@ def _check_appended(module: Any, name: str, parametrization: Any) -> None:
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
-    """Whether a tensor of a module, or any of them, is a function of another."""
+    """Whether a tensor of a module, or any of them, is parametrized."""
     found = getattr(module, "parametrizations", None)
     if not isinstance(found, ModuleDict):
         return False
@@ -285,7 +285,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Let the tensor be a plain one again: with its present value, or that of the original."""
+    """Make the tensor a plain one again, with its present value or that of the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     functions = module.parametrizations[tensor_name]
@@ -312,14 +312,14 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Any) -> type:
-    """The class a module had."""
+    """The class of a module before its tensors were parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Any, to_module: Any, tensor_name: str | None = None
 ) -> Any:
-    """Let another module's tensors be the same functions of the same tensors."""
+    """Copy parametrizations and originals from one module to another."""
     if not is_parametrized(from_module):
         return to_module
     names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]

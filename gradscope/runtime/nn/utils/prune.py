@@ -1,8 +1,8 @@
-"""Pruning: parameters multiplied by masks of zeros and ones, as a hook before each call.
+"""Pruning: a hook multiplies parameters by masks of zeros and ones before each call.
 
-A pruned parameter `weight` is kept as the parameter `weight_orig`; beside it stands the buffer
-`weight_mask`, and `weight` is their product, made anew before each forward. How a mask is found is
-a class with `compute_mask`; a parameter pruned again keeps all its methods in one container.
+A pruned parameter `weight` is stored as the parameter `weight_orig` and the buffer `weight_mask`.
+`weight` is their product, computed anew before each forward. A class with `compute_mask` finds the
+mask. If a parameter is pruned again, one container holds all its methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gradscope.runtime.nn.utils.prune_masks import (
 
 
 class BasePruningMethod(ABC):
-    """A way of finding masks, and the hook that puts one parameter under its mask."""
+    """A method that computes masks, and the hook that applies the mask to one parameter."""
 
     _tensor_name: str
     PRUNING_TYPE: str
@@ -36,10 +36,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The mask for a tensor that `default_mask` masks already."""
+        """The mask of a tensor that is already masked by `default_mask`."""
 
     def apply_mask(self, module: Any) -> Any:
-        """The parameter as it is used: what was there, times its mask."""
+        """The original parameter times its mask."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         whole = getattr(module, f"{self._tensor_name}_orig")
@@ -49,7 +49,7 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
     ) -> Any:
-        """Prune a parameter of a module, and stay there as a hook."""
+        """Prune a parameter of a module and register this method as a hook."""
         before = _taken_hook(module, name)
         made = cls(*args, **kwargs)
         made._tensor_name = name
@@ -85,7 +85,7 @@ class BasePruningMethod(ABC):
         return hook
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
-        """A tensor times the mask that this method finds for it."""
+        """A tensor times the mask that this method computes for it."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -97,7 +97,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=mask)
 
     def remove(self, module: Any) -> None:
-        """Write the mask's zeros into the parameter, and let it be one again."""
+        """Make the pruning permanent: write the zeros into the parameter and remove the mask."""
         name = self._tensor_name
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
@@ -111,7 +111,7 @@ class BasePruningMethod(ABC):
 
 
 def _taken_hook(module: Any, name: str) -> BasePruningMethod | None:
-    """The hook that prunes this parameter so far, taken off; None if there is none."""
+    """Remove and return the hook that prunes this parameter; None if there is none."""
     hooks = module._forward_pre_hooks
     found = [
         key
@@ -127,7 +127,7 @@ def _taken_hook(module: Any, name: str) -> BasePruningMethod | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Methods one after the other: each prunes what the ones before it left."""
+    """Several pruning methods in order. Each prunes what the previous ones left."""
 
     def __init__(self, *args: Any) -> None:
         self._pruning_methods: tuple[Any, ...] = ()
@@ -156,7 +156,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The mask so far, and in what it left the last method's."""
+        """The present mask, combined with that of the last method for what is left."""
         last = self._pruning_methods[-1]
         made = default_mask.to(dtype=t.dtype)
         left = self._left(last, t, default_mask)
@@ -166,7 +166,7 @@ class PruningContainer(BasePruningMethod):
 
     @staticmethod
     def _left(method: Any, t: Any, mask: Any) -> Any:
-        """Where a method of its kind may still prune."""
+        """The part of a tensor that a method may still prune."""
         if method.PRUNING_TYPE == "unstructured":
             return mask == 1
         if method.PRUNING_TYPE == "structured":
@@ -182,7 +182,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, and gives the parameter its names under a mask."""
+    """Prunes nothing; the parameter gets its mask and names."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -195,7 +195,7 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Numbers by lot."""
+    """Prunes random elements."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -215,7 +215,7 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """The numbers nearest to zero."""
+    """Prunes the elements closest to zero."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -235,7 +235,7 @@ class L1Unstructured(BasePruningMethod):
 
 
 class RandomStructured(BasePruningMethod):
-    """Whole channels, by lot."""
+    """Prunes random channels."""
 
     PRUNING_TYPE = "structured"
 
@@ -255,7 +255,7 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """Whole channels, those of the smallest norm."""
+    """Prunes the channels with the smallest norm."""
 
     PRUNING_TYPE = "structured"
 
@@ -278,7 +278,7 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """A mask that the user gives."""
+    """Prunes by a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -299,25 +299,25 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Give a parameter its names under a mask, and prune nothing."""
+    """Give a parameter a mask of ones: prune nothing."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Prune so many numbers of a parameter, or such a share of them, by lot."""
+    """Prune random elements of a parameter. `amount` is a count or a share."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:
-    """Prune the numbers nearest to zero."""
+    """Prune the elements closest to zero."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Prune whole channels along `dim`, by lot."""
+    """Prune random channels along `dim`."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -325,13 +325,13 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
 def ln_structured(
     module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
 ) -> Any:
-    """Prune whole channels along `dim`, those of the smallest norm."""
+    """Prune the channels along `dim` with the smallest norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
-    """Prune a parameter by the mask that is given."""
+    """Prune a parameter by a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -339,7 +339,7 @@ def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any
 ) -> None:
-    """Prune several parameters as if they were one: (module, name) for each."""
+    """Prune several parameters, given as (module, name), as if they were one."""
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     scores = {} if importance_scores is None else importance_scores
@@ -370,7 +370,7 @@ def global_unstructured(
 
 
 def remove(module: Any, name: str) -> Any:
-    """Let a pruned parameter be an ordinary one, with its zeros."""
+    """Make the pruning of a parameter permanent."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -382,7 +382,7 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether any parameter in a module is under a mask."""
+    """Whether any parameter in a module is pruned."""
     return any(
         isinstance(hook, BasePruningMethod)
         for inner in module.modules()

@@ -1,4 +1,4 @@
-"""Which numbers or channels of a tensor a pruning method drops."""
+"""Masks of pruning methods: which elements or channels they drop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.core.tensors.making.factories import zeros_like
 
 
 def asked_amount(amount: Any) -> Any:
-    """How much is to be pruned, if that is a count or a share."""
+    """Check that an amount is a valid count or share."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     most = float("inf") if isinstance(amount, numbers.Integral) else 1
@@ -23,7 +23,7 @@ def asked_amount(amount: Any) -> Any:
 
 
 def within(amount: Any, tensor_size: int) -> None:
-    """Refuse to prune more things than there are."""
+    """Refuse to prune more elements than there are."""
     if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
         raise ValueError(
             f"amount={amount} should be smaller than the number of parameters to "
@@ -32,19 +32,19 @@ def within(amount: Any, tensor_size: int) -> None:
 
 
 def wanted_count(amount: Any, tensor_size: int) -> int:
-    """An amount as a count of that many things."""
+    """The amount as a count of elements."""
     return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
 def smallest(scores: Any, count: int, mask: Any, *, largest: bool = False) -> Any:
-    """The mask, with zeros too where the lowest scores are (or the highest)."""
+    """The mask with further zeros at the lowest scores (or the highest)."""
     made = mask.clone().contiguous()
     made.view(-1)[scores.reshape(-1).topk(count, largest=largest).indices] = 0
     return made
 
 
 def kept_channels(mask: Any, dim: int) -> tuple[Any, ...]:
-    """The index of the channels along `dim` of which a mask leaves anything."""
+    """The index of the channels along `dim` that a mask does not drop entirely."""
     dims = mask.dim()
     at = dim + dims if dim < 0 else dim
     if at < 0:
@@ -53,7 +53,7 @@ def kept_channels(mask: Any, dim: int) -> tuple[Any, ...]:
 
 
 def random_channels(t: Any, amount: Any, dim: int) -> Any:
-    """A mask without so many channels, drawn by lot; None where all stay."""
+    """A mask that drops random channels; None if it drops none."""
     size = _channels(t, dim)
     within(amount, size)
     count = wanted_count(amount, size)
@@ -64,7 +64,7 @@ def random_channels(t: Any, amount: Any, dim: int) -> Any:
 
 
 def strongest_channels(t: Any, amount: Any, n: Any, dim: int) -> Any:
-    """A mask without so many channels, those of the smallest norms; None where all stay."""
+    """A mask that drops the channels with the smallest norms; None if it drops none."""
     size = _channels(t, dim)
     within(amount, size)
     count = wanted_count(amount, size)
@@ -74,7 +74,7 @@ def strongest_channels(t: Any, amount: Any, n: Any, dim: int) -> Any:
 
 
 def _channels(t: Any, dim: int) -> int:
-    """How many channels there are along `dim` of something that has channels."""
+    """The number of channels along `dim`. Refuses tensors without channels."""
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to multidimensional tensors. Found tensor of "

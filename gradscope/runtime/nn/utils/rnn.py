@@ -1,4 +1,4 @@
-"""Sequences of several lengths in one batch: padded, or packed so that no step is wasted."""
+"""Sequences of different lengths in one batch: padded or packed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class PackedSequence_(NamedTuple):  # noqa: N801 -- PyTorch's name
-    """Rows of all sequences step by step, and how many there are in each step."""
+    """The rows of all sequences step by step, and the number of rows in each step."""
 
     data: Any
     batch_sizes: Any
@@ -37,7 +37,7 @@ def _mapped(optional: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 class PackedSequence(PackedSequence_):
-    """What recurrent networks take in place of a padded batch; `pack_sequence` makes it."""
+    """A batch of sequences without padding. Recurrent networks accept it; see `pack_sequence`."""
 
     def __new__(
         cls,
@@ -62,7 +62,7 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """The same rows on a device or in a dtype."""
+        """The same sequences on a device or in a dtype."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -131,7 +131,7 @@ def _dtype(name: str) -> Any:
 
 
 def invert_permutation(permutation: Any) -> Any:
-    """The permutation that undoes this one."""
+    """The inverse of a permutation."""
     if permutation is None:
         return None
     made = empty_like(permutation)
@@ -142,7 +142,7 @@ def invert_permutation(permutation: Any) -> Any:
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """The sequences of a padded batch, without what fills them up."""
+    """Pack a padded batch: remove the padding."""
     wanted = _dtype("int64")
     if isinstance(lengths, Tensor):
         lengths = lengths.to(dtype=wanted)
@@ -163,7 +163,7 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Any, Any]:
-    """A packed sequence as a padded batch, and the lengths of its sequences."""
+    """Pad a packed batch. Returns the batch and the lengths of its sequences."""
     longest = sequence.batch_sizes.size(0)
     if total_length is not None:
         if total_length < longest:
@@ -188,7 +188,7 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Any:
-    """Sequences in one tensor, those that are shorter filled up."""
+    """Stack sequences in one tensor, padded to the longest."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             "pad_sequence: Expected iterable for input sequences, but got arg of type: "
@@ -199,7 +199,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The sequences of a padded batch, one tensor each."""
+    """Split a padded batch into its sequences."""
     if not batch_first:
         padded_sequences.transpose_(0, 1)
     places = arange(padded_sequences.shape[1], device=lengths.device)
@@ -208,12 +208,12 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences of several lengths, packed."""
+    """Pack sequences of different lengths."""
     lengths = as_tensor([one.size(0) for one in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
-    """The sequences a packed one was made of."""
+    """Split a packed batch into its sequences."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

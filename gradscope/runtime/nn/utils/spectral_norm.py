@@ -1,4 +1,4 @@
-"""Spectral normalisation as a hook before each call, as it was before parametrizations."""
+"""Spectral normalization as a forward pre-hook, from before parametrizations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class SpectralNorm:
-    """The hook: divides a weight by its greatest singular value."""
+    """The hook: divides a weight by its largest singular value."""
 
     _version: int = 1
 
@@ -56,7 +56,7 @@ class SpectralNorm:
         return weight / FUNCTIONS["dot"](u, mv(matrix, v))
 
     def remove(self, module: Any) -> None:
-        """Let the weight be a parameter again."""
+        """Remove the hook and make the weight a parameter again."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for ending in ("", "_u", "_v", "_orig"):
@@ -68,7 +68,7 @@ class SpectralNorm:
         setattr(module, self.name, weight)
 
     def _solve_v_and_rescale(self, weight_mat: Any, u: Any, target_sigma: Any) -> Any:
-        """The second vector of states that have but the first."""
+        """Compute v for states that contain only u."""
         across = weight_mat.t()
         v = (across.mm(weight_mat).pinverse() @ across @ u.unsqueeze(1)).squeeze(1)
         return v.mul_(target_sigma / FUNCTIONS["dot"](u, FUNCTIONS["mv"](weight_mat, v)))
@@ -77,7 +77,7 @@ class SpectralNorm:
     def apply(
         module: Any, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> SpectralNorm:
-        """Put the hook on a module."""
+        """Register the hook on a module."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(
@@ -110,7 +110,7 @@ class SpectralNorm:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Reads states of the version that kept one vector only."""
+    """Loads states of the version that saved only one vector."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -145,7 +145,7 @@ class SpectralNormLoadStateDictPreHook:
 
 
 class SpectralNormStateDictHook:
-    """Says which version wrote a state."""
+    """Adds the version to a state."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -165,7 +165,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Any:
-    """Divide a weight by its greatest singular value."""
+    """Divide a weight by its largest singular value."""
     dim = output_dim(module) if dim is None else dim
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
     return module

@@ -1,4 +1,4 @@
-"""Call a module with other parameters than its own: `torch.func.functional_call`."""
+"""`torch.func.functional_call`: call a module with other parameters than its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """What the module makes of `args` while these tensors stand where its own would."""
+    """Call a module with these tensors in place of its own parameters and buffers."""
     given = _joined(parameters_and_buffers)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
     with _replaced(module, given, tie_weights, strict):
@@ -28,7 +28,7 @@ def functional_call(
 
 
 def _joined(given: Any) -> Mapping[str, Any]:
-    """One dict of several, none of which may say the same."""
+    """Merge several dicts, which must not share keys."""
     if isinstance(given, Mapping):
         return given
     if not (isinstance(given, list | tuple) and all(isinstance(d, Mapping) for d in given)):

@@ -1,4 +1,4 @@
-"""Which dim of a module's weight counts its outputs."""
+"""The dim of a module's weight that counts its outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight normalisation as a hook before each call, as it was before parametrizations."""
+"""Weight normalization as a forward pre-hook, from before parametrizations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WeightNorm:
 
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
-        """Put the hook on a module."""
+        """Register the hook on a module."""
         warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of "
             "`torch.nn.utils.parametrizations.weight_norm`.",
@@ -51,7 +51,7 @@ class WeightNorm:
         return made
 
     def remove(self, module: Any) -> None:
-        """Let the weight be a parameter again."""
+        """Remove the hook and make the weight a parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         for part in "gv":
@@ -63,7 +63,7 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Learn a weight's direction and length apart."""
+    """Learn direction and length of a weight separately."""
     WeightNorm.apply(module, name, dim)
     return module
 

@@ -1,1 +1,1 @@
-"""The kinds of schedulers of learning rates."""
+"""Further schedulers of learning rates."""

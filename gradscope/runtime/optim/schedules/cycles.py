@@ -1,4 +1,4 @@
-"""Learning rates that go up and down, and momentum that goes the other way."""
+"""Schedulers whose learning rate rises and falls, while momentum does the opposite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradscope.runtime.optim.schedules.schedule import (
 
 
 def start_momentum(optimizer: Any, base: Any, most: Any, *, first: bool) -> bool:
-    """Give each group its bounds of momentum; whether it is the first beta that moves."""
+    """Set each group's momentum bounds. Returns whether the first beta is what changes."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError(
             "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
@@ -40,7 +40,7 @@ def set_momentum(group: dict[str, Any], value: Any, *, by_beta: bool) -> None:
 
 
 class CyclicLR(LRScheduler):
-    """The rate goes evenly from one bound to the other and back, again and again."""
+    """The rate changes linearly between two bounds, up and down, cycle after cycle."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class CyclicLR(LRScheduler):
             self._scale_fn_ref = partial(scale, self.gamma)
 
     def scale_fn(self, x: float) -> Any:
-        """How high a cycle is, of the height there may be."""
+        """The height of a cycle, as a share of the largest."""
         custom = self._scale_fn_custom
         return self._scale_fn_ref(x) if custom is None else custom(x)
 
@@ -137,7 +137,7 @@ SCALES: dict[str, tuple[Callable[[float, float], float], str]] = {
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rate falls along half a cosine, then starts anew, each time for longer."""
+    """The rate falls along half a cosine, then restarts, each time for longer."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on by one epoch, or to any point of time, also between epochs."""
+        """Advance by one epoch, or to a given one, which may be fractional."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -197,7 +197,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """The rate goes up once and then down to almost nothing."""
+    """The rate rises once, then falls to almost zero."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class OneCycleLR(LRScheduler):
         return rates
 
     def _phase(self, step: int) -> tuple[dict[str, Any], float]:
-        """The phase a step belongs to, and how much of it is over."""
+        """The phase that a step belongs to, and the share of it that has passed."""
         start = 0.0
         for phase in self._schedule_phases[:-1]:
             if step <= phase["end_step"]:
@@ -288,7 +288,7 @@ def _total(total: Any, epochs: Any, steps_per_epoch: Any) -> int:
 
 
 def _phases(share: float, total: int, *, three: bool) -> list[dict[str, Any]]:
-    """Where each phase ends, and between which options of a group it goes."""
+    """The end of each phase, and the options of a group between which it moves."""
     top = float(share * total) - 1
     way = ("initial_lr", "max_lr", "min_lr")
     ends: list[float] = [top, total - 1]

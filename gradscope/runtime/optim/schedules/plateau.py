@@ -1,4 +1,4 @@
-"""A learning rate that falls when a measure no longer gets better."""
+"""A scheduler that lowers the learning rate when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.runtime.optim.schedules.schedule import (
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate falls by a factor when `patience` epochs brought nothing."""
+    """Multiply the rate by a factor after `patience` epochs without improvement."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _measure(self, mode: str, threshold: float, threshold_mode: str) -> None:
-        """Say what better is."""
+        """Set the criterion of improvement."""
         if mode not in {"min", "max"}:
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in {"rel", "abs"}:
@@ -59,7 +59,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
 
     def _reset(self) -> None:
-        """Forget what was best."""
+        """Forget the best value."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
@@ -69,7 +69,7 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:
-        """Whether a measure is better than the best by more than the threshold."""
+        """Whether a value beats the best by more than the threshold."""
         sign = 1 if self.mode == "max" else -1
         if self.threshold_mode == "rel":
             bound = best * (1.0 + sign * self.threshold)
@@ -78,7 +78,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a > bound if sign > 0 else a < bound
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Note the measure of this epoch, and lower the rates when it is time."""
+        """Record this epoch's metric, and lower the rates if it stopped improving."""
         current = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION, UserWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""What all schedulers of learning rates share."""
+"""Base of all schedulers of learning rates."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ RESUMED = (
 
 
 def kept(value: Any) -> Any:
-    """An option that no write to the optimizer's will change."""
+    """A copy of an option that later writes to the optimizer do not change."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
 def values_of(optimizer: Any, name: str) -> list[Any]:
-    """An option of each group."""
+    """The value of an option in each group."""
     return [kept(group[name]) for group in optimizer.param_groups]
 
 
 def set_value(group: dict[str, Any], name: str, value: Any) -> None:
-    """Give a group another value; one that is a tensor stays the same tensor."""
+    """Set an option of a group. A tensor is overwritten, not replaced."""
     if isinstance(group[name], Tensor):
         group[name].fill_(scalar(value))
     else:
@@ -61,7 +61,7 @@ def set_value(group: dict[str, Any], name: str, value: Any) -> None:
 
 
 def for_each_group(name: str, optimizer: Any, value: Any) -> list[Any]:
-    """One value for all groups, or one for each."""
+    """A list with one value per group, from one value for all or from a list."""
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
         return [kept(value) for _ in range(count)]
@@ -81,8 +81,8 @@ def check_optimizer(optimizer: Any) -> None:
 class LRScheduler:
     """Sets the learning rates of an optimizer's groups, once an epoch.
 
-    A subclass says in `get_lr` what the rates are now; the optimizer holds those of before. It may
-    say in `_get_closed_form_lr` what they are whatever they were before.
+    A subclass defines `get_lr`, which returns the new rates; the optimizer still has the previous
+    ones. It may define `_get_closed_form_lr`, which does not depend on the previous rates.
     """
 
     _get_lr_called_within_step = False
@@ -122,14 +122,14 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The rates set last."""
+        """The last rates that were set."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
         raise NotImplementedError
 
     def asked(self) -> None:
-        """Warn whoever asks for the rates to come but meant those that are."""
+        """Warn a program that calls `get_lr` where it means `get_last_lr`."""
         if not self._get_lr_called_within_step:
             warnings.warn(ASK_LAST, UserWarning, stacklevel=3)
 
@@ -149,11 +149,11 @@ class LRScheduler:
         return values_of(self.optimizer, "lr")
 
     def _times(self, factor: Any) -> list[Any]:
-        """The rates there are, times a factor."""
+        """The present rates times a factor."""
         return [group["lr"] * factor for group in self._groups]
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one epoch."""
+        """Advance by one epoch."""
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
                 warnings.warn(OVERRIDDEN, UserWarning, stacklevel=2)
@@ -177,7 +177,7 @@ class LRScheduler:
 
 
 def _notice_steps(optimizer: Any) -> None:
-    """Have the optimizer remember that it stepped; its `step` says that it does."""
+    """Wrap the optimizer's `step` so that it records that it was called."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     function: Callable[..., Any] = optimizer.step.__func__

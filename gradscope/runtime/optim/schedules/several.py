@@ -1,4 +1,4 @@
-"""Schedulers made of schedulers: one after the other, or all at once."""
+"""Schedulers made of schedulers: in sequence or chained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.optim.schedules.schedule import LRScheduler, set_value, v
 
 
 class _Several(LRScheduler):
-    """What those made of others share: their states are lists of states."""
+    """Base of these: their states are lists of states."""
 
     _schedulers: Sequence[Any]
 
@@ -46,7 +46,7 @@ class _Several(LRScheduler):
 
 
 class SequentialLR(_Several):
-    """One scheduler after the other, from one milestone to the next."""
+    """One scheduler after another, switched at milestones."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class SequentialLR(_Several):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Take back the first step that each scheduler took when it was made."""
+        """Undo the initial step of each scheduler."""
         one = self if sched is None else sched
         if hasattr(one, "_schedulers"):
             for inner in one._schedulers:
@@ -98,7 +98,7 @@ class SequentialLR(_Several):
 
 
 class ChainedScheduler(_Several):
-    """Several schedulers, each of which goes on from the rates the one before has set."""
+    """Several schedulers at once: each starts from the rates that the previous one set."""
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:

@@ -1,6 +1,6 @@
-"""`safetensors`: files of tensors with nothing in them that could be run.
+"""`safetensors`: files of tensors that contain no code.
 
-Under `gradscope trace` this stands in for the package of that name; elsewhere it is
+Under `gradscope trace` this replaces a missing package of that name; elsewhere it is
 `gradscope.runtime.standins.safetensors.torch`.
 """
 

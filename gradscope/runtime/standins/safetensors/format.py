@@ -1,4 +1,4 @@
-"""The container: the length of a header, the header in JSON, and the bytes of all tensors."""
+"""The file format: the length of the header, the header in JSON, and the bytes of all tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 class SafetensorError(Exception):
-    """A file that is no safetensors file, or is damaged."""
+    """The file is not a safetensors file, or is damaged."""
 
 
 _NAMED: Final[dict[str, np.dtype[Any]]] = {
@@ -35,7 +35,7 @@ _NAMED: Final[dict[str, np.dtype[Any]]] = {
     "I64": np.dtype(np.int64),
     "U64": np.dtype(np.uint64),
 }
-"""What a file calls a dtype. Tensors stand in the file by these, the last ones first."""
+"""Names of dtypes in files. Tensors are ordered by dtype, the last one first."""
 
 NAMES: Final = {dtype: name for name, dtype in _NAMED.items()}
 _RANK: Final = {name: rank for rank, name in enumerate(_NAMED)}
@@ -45,7 +45,7 @@ _LONGEST: Final = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where one tensor's bytes are, and what they are."""
+    """Offset, dtype and shape of one tensor."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -53,13 +53,13 @@ class Entry:
     end: int
 
     def of(self, data: Any) -> Array:
-        """The tensor itself, on the bytes of all of them."""
+        """The tensor, as a view of the bytes of all tensors."""
         part = memoryview(data)[self.begin : self.end]
         return np.frombuffer(part, np.uint8).view(self.dtype).reshape(self.shape)
 
 
 def written(arrays: Mapping[str, Array], metadata: Mapping[str, str] | None) -> list[Any]:
-    """The parts of the file, one after the other."""
+    """The parts of the file in order."""
     kinds = {name: NAMES[array.dtype] for name, array in arrays.items()}
     order = sorted(arrays, key=lambda name: (-_RANK[kinds[name]], name))
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
@@ -76,7 +76,7 @@ def written(arrays: Mapping[str, Array], metadata: Mapping[str, str] | None) -> 
 
 
 def header_length(start: bytes, size: int) -> int:
-    """How long the header of a file of this size is, by its first eight bytes."""
+    """The length of the header, from the first eight bytes of a file of this size."""
     if len(start) < _LENGTH.size:
         raise _damaged("header too small")
     length = int(_LENGTH.unpack(start)[0])
@@ -88,7 +88,7 @@ def header_length(start: bytes, size: int) -> int:
 
 
 def read_header(text: bytes, size: int) -> tuple[dict[str, Entry], dict[str, str] | None]:
-    """The entries, and what else its writer noted; `size` is that of all tensors together."""
+    """The entries and the metadata; `size` is the size of all tensors."""
     try:
         found = json.loads(text.decode())
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:

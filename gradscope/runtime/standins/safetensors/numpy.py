@@ -1,4 +1,4 @@
-"""`safetensors.numpy`: NumPy's arrays in safetensors files."""
+"""`safetensors.numpy`: NumPy arrays in safetensors files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is open: tensors are read when they are asked for."""
+"""An open file: tensors are read on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FRAMEWORKS = {"pt", "torch", "pytorch", "np", "numpy"}
 
 
 class safe_open:  # noqa: N801  (the package's name)
-    """The tensors of a file, by name; `framework` "pt" gives tensors, "np" arrays."""
+    """The tensors of a file by name; `framework` "pt" returns tensors, "np" arrays."""
 
     def __init__(
         self, filename: Any, framework: str, device: Any = "cpu", *, backend: str = "mmap"
@@ -51,7 +51,7 @@ class safe_open:  # noqa: N801  (the package's name)
         return sorted(self._entries)
 
     def offset_keys(self) -> list[str]:
-        """The names in the order in which the tensors stand in the file."""
+        """The names in the order of offsets."""
         return sorted(self._entries, key=lambda name: self._entries[name].begin)
 
     def metadata(self) -> dict[str, str] | None:
@@ -72,7 +72,7 @@ class safe_open:  # noqa: N801  (the package's name)
         return self._entries[name]
 
     def _made(self, array: Any) -> Any:
-        """Memory of its own: the file may be closed, or overwritten."""
+        """A copy: the file may be closed or overwritten."""
         array = array.copy()
         return array if self._arrays else from_numpy(array).to(self._device)
 

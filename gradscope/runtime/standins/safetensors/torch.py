@@ -1,4 +1,4 @@
-"""`safetensors.torch`: state dicts in safetensors files; both libraries read each other's."""
+"""`safetensors.torch`: state dicts in safetensors files, compatible with the original package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Metadata = Mapping[str, str] | None
 
 
 def save(tensors: Mapping[str, Any], metadata: Metadata = None) -> bytes:
-    """The file, as bytes."""
+    """The file as bytes."""
     return b"".join(written(_arrays(tensors, metadata), metadata))
 
 
@@ -39,7 +39,7 @@ def load_file(filename: Any, device: Any = "cpu", *, backend: str = "mmap") -> d
 
 
 def _arrays(tensors: Any, metadata: Metadata) -> dict[str, Any]:
-    """What is written, once it was found that it can be."""
+    """The arrays to write, after checking them."""
     if not isinstance(tensors, dict):
         raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
     for name, tensor in tensors.items():
@@ -83,8 +83,8 @@ def _array(name: str, tensor: Any) -> Any:
 
 
 def _sharing(tensors: Mapping[str, Any]) -> list[list[str]]:
-    """The names of tensors in groups whose memory overlaps."""
-    found: list[tuple[int, list[str]]] = []  # where a group's memory ends
+    """The names of tensors in groups with overlapping memory."""
+    found: list[tuple[int, list[str]]] = []  # end of a group's memory, and its names
     places = sorted(
         (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size(), name)
         for name, tensor in tensors.items()
@@ -98,13 +98,13 @@ def _sharing(tensors: Mapping[str, Any]) -> list[list[str]]:
     return [sorted(names) for _, names in found]
 
 
-# Models: what several of its names share is written once -----------------------------------------
+# Models: shared tensors are written once ---------------------------------------------------------
 
 
 def save_model(
     model: Any, filename: Any, metadata: Metadata = None, force_contiguous: bool = True
 ) -> None:
-    """The state of a module; of names for one tensor, the first, and a note for the others."""
+    """Save the state of a module. Shared tensors are saved once, with a note of other names."""
     state = model.state_dict()
     notes = dict(metadata or {})
     for kept, others in _doubled(state).items():
@@ -119,7 +119,7 @@ def save_model(
 def load_model(
     model: Any, filename: Any, strict: bool = True, device: Any = "cpu", *, backend: str = "mmap"
 ) -> tuple[set[str], list[str]]:
-    """Load what `save_model` wrote into a module: names it lacks, names it has not."""
+    """Load what `save_model` wrote. Returns missing and unexpected names."""
     state = load_file(filename, device)
     doubled = _doubled(model.state_dict(), preferred=state)
     lacking, unexpected = model.load_state_dict(state, strict=False)
@@ -140,7 +140,7 @@ def load_model(
 
 
 def _doubled(state: Mapping[str, Any], preferred: Iterable[str] = ()) -> dict[str, list[str]]:
-    """For each name that is kept, the others of the same memory."""
+    """For each saved name, the other names of the same memory."""
     wanted = set(preferred)
     found = {}
     for group in _sharing(state):

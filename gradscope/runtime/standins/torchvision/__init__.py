@@ -1,7 +1,7 @@
-"""A small stand-in for torchvision, for scripts traced where the real package is not installed.
+"""A small stand-in for torchvision, for scripts on machines without it.
 
-Residual networks to train from the beginning, the usual transforms of images, and MNIST from files
-that are there. Nothing is downloaded.
+Residual networks without pretrained weights, common transforms of images, and MNIST from existing
+files. Nothing is downloaded.
 """
 
 from __future__ import annotations

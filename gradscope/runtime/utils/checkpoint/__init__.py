@@ -1,4 +1,4 @@
-"""`torch.utils.checkpoint`: run part of a program again in backward instead of keeping it."""
+"""`torch.utils.checkpoint`: recompute part of a forward during backward instead of saving it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The autocast that a checkpointed call ran in, for when it runs again."""
+"""The autocast state of a checkpointed call, for its recomputation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.amp.autocast_mode import (
 
 
 class AutocastState:
-    """Whether, and to what, operations cast on the CPU when this was made."""
+    """Whether autocast was on for the CPU, and its dtype, when this object was created."""
 
     __slots__ = ("caches", "dtype", "enabled")
 
@@ -23,5 +23,5 @@ class AutocastState:
         self.caches = is_autocast_cache_enabled()
 
     def again(self) -> Any:
-        """Inside, they cast as they did then."""
+        """Restore that autocast state inside the block."""
         return autocast("cpu", self.dtype, self.enabled, self.caches)

@@ -32,11 +32,11 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call `function`, keep only its inputs, and let backward run it again for the rest.
+    """Call `function`, save only its inputs, and recompute the rest during backward.
 
-    With `use_reentrant=False` saved tensors are brought back one region at a time, when the first
-    of them is asked for. With `use_reentrant=True` one node stands for the whole region and runs a
-    backward of its own.
+    With `use_reentrant=False`, saved tensors of a region are recomputed when the first of them is
+    read. With `use_reentrant=True`, one node stands for the whole region and runs a backward of its
+    own.
     """
     if use_reentrant is None:
         warnings.warn(
@@ -103,7 +103,7 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call modules or functions one after another, in `segments` checkpoints but for the last."""
+    """Call modules or functions in sequence, in `segments` checkpoints, except the last segment."""
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "

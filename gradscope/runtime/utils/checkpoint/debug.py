@@ -1,4 +1,4 @@
-"""`debug=True`: which operations ran each time, told when the second run differs."""
+"""`debug=True`: reports the operations of both runs if they differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS: Final = (str(Path(__file__).absolute().parents[2]), WRITTEN)
 
 
 class Log(TorchFunctionMode):
-    """The operations of one run: what each was called with, and on which line."""
+    """The operations of one run, with their arguments and lines."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -41,18 +41,18 @@ class Log(TorchFunctionMode):
 
 
 class Logs:
-    """What ran in forward, and what ran in the last recomputation."""
+    """The operations of the forward, and of the last recomputation."""
 
     def __init__(self) -> None:
         self.forward = Log()
         self.again = Log()
 
     def contexts(self) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-        """Inside the first, operations are logged as the forward's, inside the other as again."""
+        """Two contexts: one logs operations of the forward, one those of the recomputation."""
         return self.forward, self.again
 
     def report(self, error: CheckpointError) -> CheckpointError:
-        """The error again, with both runs side by side."""
+        """The error with the operations of both runs added."""
         return CheckpointError(
             " An error happened while unpacking tensors; dumping logs of latest computation\n"
             "because `debug=True` was passed to `torch.utils.checkpoint.checkpoint()`.\n\n"
@@ -90,7 +90,7 @@ def _shown(value: Any) -> str:
 
 
 def _line() -> str:
-    """The innermost line of the program that is running."""
+    """The innermost line of the program."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back

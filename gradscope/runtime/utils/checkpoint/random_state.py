@@ -1,4 +1,4 @@
-"""The random numbers a checkpoint drew, to be drawn again when it runs again."""
+"""The random state of a checkpoint's forward, restored for its recomputation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.core.tensors.default_generator import fork_rng, get_rng_s
 
 
 class DefaultDeviceType:
-    """The type of device whose random state is kept when no tensor says which."""
+    """The device type whose random state is saved when no tensor tells the device."""
 
     _chosen: str | None = None
 
@@ -24,9 +24,9 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """The random states of the devices, other than the CPU, that these tensors are on.
+    """Random states of the devices of these tensors, except for the CPU.
 
-    There are none: all devices here draw from the CPU's generator.
+    Always empty: all devices here use the CPU's generator.
     """
     return [], []
 
@@ -34,18 +34,18 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
 def set_device_states(
     devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None
 ) -> None:
-    """Put back what `get_device_states` gave."""
+    """Restore what `get_device_states` returned."""
 
 
 class RandomState:
-    """Where the generator stood; or nothing, where a program draws no numbers or minds no other."""
+    """The generator's state; or nothing, if it need not be preserved."""
 
     def __init__(self, *, preserve: bool) -> None:
         self._state = get_rng_state() if preserve else None
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """Inside, the same numbers come once more; outside, the sequence goes on undisturbed."""
+        """Restore the state inside the block; afterwards the sequence continues undisturbed."""
         if self._state is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""The older checkpoint: a node that runs the region again, and a whole backward inside it."""
+"""The reentrant checkpoint: a node that runs the region again, and a whole backward inside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.utils.checkpoint.random_state import RandomState
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors cut off from their history that gather gradients where these do."""
+    """Detached tensors that require grad where these do."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             "Only tuple of tensors is supported. Got Unsupported input type: "
@@ -30,7 +30,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn when no gradient can ever reach these."""
+    """Warn if none of these requires grad."""
     if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
         warnings.warn(
             "None of the inputs have requires_grad=True. Gradients will be None",
@@ -40,7 +40,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 class CheckpointFunction(Function):
-    """Runs a function without history, and in backward once more with it."""
+    """Runs a function without recording, and again with recording during backward."""
 
     @staticmethod
     def forward(

@@ -1,16 +1,16 @@
-"""One checkpointed call: nothing of it is kept but its inputs; backward runs it again.
+"""One checkpointed call: only its inputs are saved; backward runs it again.
 
 # Note [Where a tensor comes back to]
-In the first run every value that an operation saves is replaced by a `Placeholder`, which holds
-nothing. The region knows its places, weakly, in the order in which they were saved. When a backward
-unpacks the first of them, the function runs once more, with the same random numbers, and the values
-that it saves are put, in order, into the places that are still there. Each backward has values of
-its own there: a place lets go of them as they are read, and of what was never read when that
-backward is gone.
+In the first run every tensor that an operation saves is replaced by an empty `Placeholder`. The
+region references its placeholders weakly, in the order in which they were saved. When a backward
+unpacks the first of them, the function runs once more with the same random numbers, and the tensors
+that it saves go, in order, into the placeholders that are still alive. Each backward has separate
+values there: a placeholder releases them as they are read, and unread ones when that backward is
+gone.
 
-Saved-tensor hooks nest: inside a region another one's places hide what it saves from the outer one,
-whose places stand for the inner one's inputs. So to read a value back, every region around it runs
-again, from the outside in.
+Saved-tensor hooks nest: the placeholders of an inner region hide what it saves from the outer
+region, whose own placeholders stand for the inner one's inputs. So to read a value, every region
+around it runs again, from the outside in.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from gradscope.runtime.utils.checkpoint.switches import GraphExecGroup
 
 
 class CheckpointError(RuntimeError):
-    """What was recomputed is not what was saved."""
+    """The recomputed tensors differ from the saved ones."""
 
     __module__ = "gradscope.runtime.utils.checkpoint"
 
 
 class _StopRecomputationError(Exception):  # PyTorch's name
-    """All that was saved has come back; the rest of the function need not run."""
+    """Stops the function: all saved tensors are recomputed."""
 
 
 _READ: Final = object()
-"""In a place whose value has been read."""
+"""Marks a placeholder whose value was read."""
 
 
 class Placeholder:
-    """Stands for one saved tensor; holds its value between recomputation and use."""
+    """Stands for one saved tensor. Holds its value between recomputation and use."""
 
     __slots__ = ("__weakref__", "values")
 
@@ -56,13 +56,13 @@ class Placeholder:
 
 
 class Outside:
-    """Stands for a backward where a saved value is read outside of one."""
+    """Stands for a backward when a saved value is read outside of one."""
 
     __slots__ = ("__weakref__",)
 
 
 def described(tensor: Any) -> dict[str, Any]:
-    """What must be alike in both runs."""
+    """What must be the same in both runs."""
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
@@ -71,17 +71,17 @@ CHECKS: Final[dict[str, Callable[[Any], Any]]] = {"default": described, "none": 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How one call is checkpointed."""
+    """The options of one checkpointed call."""
 
     preserve_rng_state: bool
     early_stop: bool
     check: Callable[[Any], Any]
     contexts: tuple[AbstractContextManager[Any], AbstractContextManager[Any]]  # of each run
-    report: Callable[[CheckpointError], CheckpointError] | None  # debug=True: says what ran
+    report: Callable[[CheckpointError], CheckpointError] | None  # debug=True: adds the operations
 
 
 class Region:
-    """A function, what it was called with, and the places of what it saved."""
+    """A function, its arguments, and the placeholders of the tensors it saved."""
 
     def __init__(
         self,
@@ -101,14 +101,14 @@ class Region:
             for value in args
         ]
         self.places: list[ReferenceType[Placeholder]] = []
-        self.facts: list[Any] = []  # what `how.check` says of each saved tensor
+        self.facts: list[Any] = []  # `how.check` of each saved tensor
         self.counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # saved again, per backward
         self.recomputed: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self.forward_completed = False
-        self.ran_on = False  # a backward inside the function ran it again before it had ended
+        self.ran_on = False  # a backward inside the function ran it again before it had returned
 
     def run(self, args: Sequence[Any]) -> Any:
-        """Call the function for the first time: what it saves gets places here."""
+        """Call the function for the first time. What it saves is replaced by placeholders."""
         result = None
         with saved_tensors_hooks(self.pack, self.unpack), self.how.contexts[0]:
             result = self.function(*args, **self.kwargs)
@@ -163,7 +163,7 @@ class Region:
             self.function(*args, **self.kwargs)
 
     def _compare(self, run: Any) -> None:
-        """Raise unless the second run saved what the first one did."""
+        """Raise unless the second run saved the same as the first."""
         if self.ran_on:
             return
         expected, found = len(self.places), self.counts.get(run, 0)
@@ -179,13 +179,13 @@ class Region:
             raise errors.other_metadata(CheckpointError, differing, self.function)
 
     def _values(self, run: Any) -> list[Any]:
-        """What came back, by place; None where a place is gone."""
+        """The recomputed values by placeholder; None where a placeholder is gone."""
         places = [place() for place in self.places]
         return [None if place is None else place.values[run] for place in places]
 
 
 class _Refill:
-    """The pack hook of a second run: fills the places of the first."""
+    """The pack hook of a second run: fills the placeholders of the first."""
 
     __slots__ = ("region", "run")
 
@@ -201,11 +201,11 @@ class _Refill:
         if index >= len(region.places):
             return self._surplus(tensor)
         place = region.places[index]()
-        if place is not None:  # else a backward inside the function is done with it
+        if place is not None:  # else a backward inside the function no longer needs it
             place.values[run] = tensor
         if region.how.early_stop and index + 1 == len(region.places):
             raise _StopRecomputationError
-        return tensor  # so that a backward may run inside the function, once more
+        return tensor  # so that a backward inside the function can run again
 
     def _surplus(self, tensor: Any) -> Any:
         region = self.region

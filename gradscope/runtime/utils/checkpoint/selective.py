@@ -1,4 +1,4 @@
-"""Checkpoints that keep the results of some operations and compute the others again."""
+"""Selective checkpoints: save the results of some operations and recompute the others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
 
 
 class CheckpointPolicy(Enum):
-    """What becomes of an operation's result; to prefer is to be sure, where nothing is compiled.
+    """What happens to an operation's result. Without a compiler, PREFER is the same as MUST.
 
-    What is to be kept on the CPU is kept where it is, which is there.
+    MUST_CPU_OFFLOAD saves the tensor where it is, which is the CPU.
     """
 
     MUST_SAVE = 0
@@ -40,11 +40,11 @@ class CheckpointPolicy(Enum):
 RECOMPUTED = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 
 SAC_IGNORED_OPS = frozenset({"aten.detach.default"})
-"""Names of operations that no policy is asked about, since autograd itself calls them."""
+"""Operations that no policy decides about, since autograd itself calls them."""
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told of a call: whether it is made again, and what it returned."""
+    """Passed to a policy: whether the call is a recomputation, and its result."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
@@ -52,9 +52,9 @@ class SelectiveCheckpointContext:
 
 
 class _Kept:
-    """A result of the first run, and what it was then.
+    """A result of the first run, and its version then.
 
-    A mode's tensors have counters of their own, so that a write is told by what it changed.
+    Tensors inside a mode have separate version counters, so a write is detected by its effect.
     """
 
     __slots__ = ("digest", "val")
@@ -64,7 +64,7 @@ class _Kept:
         self.digest = _digest(self.val)
 
     def read(self, *, written: bool) -> Any:
-        """The value; where it has been `written` to since, that must be allowed."""
+        """The value. If it was `written` to since, that must be allowed."""
         if not written and _digest(self.val) != self.digest:
             raise RuntimeError(
                 "Tensor cached during selective activation checkpoint has been mutated"
@@ -77,16 +77,16 @@ def _digest(value: Any) -> int:
 
 
 class _Read:
-    """In the place of what a second run has read."""
+    """Replaces a result that the second run has read."""
 
 
 Policy = Callable[..., Any]
 Storage = dict[Any, list[Any]]
-"""Of each operation, what became of its results in the first run; None: to be computed again."""
+"""The results of each operation in the first run; None: to be recomputed."""
 
 
 class _CachingTorchDispatchMode(TorchDispatchMode):  # PyTorch's names, here and below
-    """Keeps, in the first run, what the policy says is to be kept."""
+    """The mode of the first run: saves results as the policy decides."""
 
     def __init__(self, policy_fn: Policy, storage: Storage) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class _CachingTorchDispatchMode(TorchDispatchMode):  # PyTorch's names, here and
 
 
 class _CachedTorchDispatchMode(TorchDispatchMode):
-    """Gives, in the second run, what was kept in the first."""
+    """The mode of the second run: returns the saved results."""
 
     def __init__(
         self, policy_fn: Policy, storage: Storage, allow_cache_entry_mutation: bool = False
@@ -148,10 +148,10 @@ def create_selective_checkpoint_contexts(
     policy_fn_or_list: Policy | Sequence[Any],
     allow_cache_entry_mutation: bool = False,
 ) -> tuple[TorchDispatchMode, TorchDispatchMode]:
-    """For `checkpoint(…, context_fn=…)`: keep what a policy says, or results of these operations.
+    """Contexts for `checkpoint(…, context_fn=…)`: save what a policy selects, or these operations.
 
-    A policy is called with a context, the operation and its arguments, in the first run. What is
-    kept may have been written to since only with `allow_cache_entry_mutation`.
+    The policy is called in the first run with a context, the operation and its arguments. Saved
+    tensors may be modified in place only with `allow_cache_entry_mutation`.
     """
     policy = policy_fn_or_list
     if isinstance(policy, list):

@@ -1,4 +1,4 @@
-"""What holds for all checkpoints made inside a block, whatever each was told itself."""
+"""Switches that override the options of all checkpoints inside a block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 
 @dataclass
 class _Switches:
-    """None: what the checkpoint was told itself."""
+    """The present overrides. None: the option of the checkpoint counts."""
 
     debug: bool | None = None
     early_stop: bool | None = None
@@ -22,7 +22,7 @@ switches = _Switches()
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Have checkpoints made inside report what they ran when a recomputation differs, or not."""
+    """Set `debug` of all checkpoints inside the block."""
     before, switches.debug = switches.debug, enabled
     try:
         yield
@@ -32,7 +32,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Have checkpoints made inside stop recomputing when all that was saved is there, or not."""
+    """Choose whether checkpoints inside the block stop recomputing once all saved tensors exist."""
     before, switches.early_stop = switches.early_stop, enable
     try:
         yield
@@ -48,7 +48,7 @@ _groups = _Groups()
 
 
 class GraphExecGroup:
-    """Backwards inside share what they recompute: each checkpoint runs again at most once.
+    """Backwards inside the block share recomputations: each checkpoint runs again at most once.
 
     They must not need the same saved tensor twice.
     """

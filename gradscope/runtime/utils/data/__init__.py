@@ -1,4 +1,4 @@
-"""`torch.utils.data`: datasets, the order samples come in, and loaders that make batches."""
+"""`torch.utils.data`: datasets, samplers and data loaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loader: a dataset, an order, and what makes batches of samples."""
+"""DataLoader: combines a dataset, a sampler and collation."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _DatasetKind:
-    """How samples are asked for."""
+    """Kinds of datasets: by key or iterable."""
 
     Map = 0
     Iterable = 1
 
 
 class _InfiniteConstantSampler(Sampler[None]):
-    """The order of an iterable dataset, which has one of its own."""
+    """Sampler of an iterable dataset, which has its own order."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -45,10 +45,10 @@ class _InfiniteConstantSampler(Sampler[None]):
 
 
 class DataLoader(Generic[T_co]):
-    """Gives the batches of a dataset, one pass after the other.
+    """Iterates over the batches of a dataset.
 
-    With `num_workers` other processes fetch them in advance. The order of the samples, and the
-    numbers drawn for it, are PyTorch's.
+    With `num_workers`, other processes fetch them in advance. The order of the samples, and the
+    random numbers drawn for it, are PyTorch's.
     """
 
     _FIXED: ClassVar = frozenset({
@@ -177,7 +177,7 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def _fetching(self) -> tuple[Any, ...]:
-        """What a fetcher is made of."""
+        """The arguments of a fetcher."""
         return self.dataset, self._auto_collation, self.collate_fn, self.drop_last
 
     def __len__(self) -> int:
@@ -190,7 +190,7 @@ class DataLoader(Generic[T_co]):
         return (length + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
 
     def check_worker_number_rationality(self) -> None:
-        """Warn of more workers than there are processors."""
+        """Warn if there are more workers than processors."""
         if not self.num_workers:
             return
         most = cpu_count()
@@ -214,7 +214,7 @@ class DataLoader(Generic[T_co]):
 def _checked_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool
 ) -> int | None:
-    """The batches each worker fetches in advance, once these options were found to fit."""
+    """Check the options of workers. Returns the prefetch factor."""
     if num_workers < 0:
         raise ValueError(
             "num_workers option should be non-negative; use num_workers=0 to disable "
@@ -235,7 +235,7 @@ def _checked_workers(
 
 
 def _check_unordered(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
-    """An iterable dataset has its own order."""
+    """Refuse samplers and shuffling of an iterable dataset."""
     given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
     for name, value in given.items():
         if value is not None:

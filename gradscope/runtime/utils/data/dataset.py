@@ -1,4 +1,4 @@
-"""Datasets: samples by their number, or one after the other, and what is built of several."""
+"""Datasets: samples by index or by iteration, and combinations of datasets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 class Dataset(Generic[T_co]):
-    """Samples by their number: a subclass says what `[number]` is, and mostly how many there are.
+    """Base of datasets by index. A subclass defines `__getitem__`, and mostly `__len__`.
 
-    `__getitems__`, where a subclass has it, gives all samples of a batch at once.
+    If it defines `__getitems__`, that returns all samples of a batch at once.
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -29,14 +29,14 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """Samples one after the other; in a loader's workers each has a copy that starts anew."""
+    """Base of datasets that are iterated. Each worker of a loader iterates its own copy."""
 
     def __add__(self, other: Any) -> Any:
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple[Any, ...]]):
-    """Rows of tensors that are equally long."""
+    """Samples are rows of tensors of equal length."""
 
     def __init__(self, *tensors: Any) -> None:
         if any(tensors[0].size(0) != each.size(0) for each in tensors):
@@ -51,7 +51,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples of several datasets side by side, as tuples or, given by name, as dicts."""
+    """Samples of several datasets side by side: as tuples, or as dicts if given by name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -93,14 +93,14 @@ class StackDataset(Dataset[Any]):
 
 
 def _several(dataset: Any, indices: list[Any]) -> Any:
-    """Several samples, at once if the dataset can."""
+    """Several samples, by `__getitems__` if the dataset has it."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
     return [dataset[index] for index in indices]
 
 
 class ConcatDataset(Dataset[T_co]):
-    """One dataset after the other."""
+    """Concatenation of datasets."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets: list[Any] = list(datasets)
@@ -112,7 +112,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Where each of these ends when they stand in one row."""
+        """Cumulative sums of the lengths."""
         return list(accumulate(len(each) for each in sequence))
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """The samples of one iterable dataset, then those of the next."""
+    """Concatenation of iterable datasets."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = datasets
@@ -150,7 +150,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a dataset, by their numbers."""
+    """Some samples of a dataset, by index."""
 
     def __init__(self, dataset: Any, indices: Sequence[Any]) -> None:
         self.dataset = dataset
@@ -181,7 +181,7 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: Any = default_generator
 ) -> list[Subset[Any]]:
-    """Disjoint subsets of these lengths, or of these shares of the whole, drawn at random."""
+    """Random disjoint subsets of these lengths, or of these shares."""
     counts = [*lengths]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         counts = [*_shares(len(dataset), lengths)]
@@ -193,7 +193,7 @@ def random_split(
 
 
 def _shares(total: int, fractions: Sequence[float]) -> list[int]:
-    """How many belong to each fraction; what rounding left goes to the first ones."""
+    """The length of each share. Remainders of rounding go to the first ones."""
     wrong = next((i for i, each in enumerate(fractions) if not 0 <= each <= 1), None)
     if wrong is not None:
         raise ValueError(f"Fraction at index {wrong} is not between 0 and 1")

@@ -1,4 +1,4 @@
-"""The share of a dataset that one of several training processes sees."""
+"""DistributedSampler: the part of a dataset for one of several training processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.utils.data.sampler import Sampler
 
 
 class DistributedSampler(Sampler[Any]):
-    """Every `num_replicas`-th sample of an order all processes agree on, beginning at `rank`."""
+    """Every `num_replicas`-th sample of a shared order, starting at `rank`."""
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class DistributedSampler(Sampler[Any]):
         order = list(range(total))
         if self.shuffle:
             order = Generator().manual_seed(self.seed + self.epoch).permutation(total).tolist()
-        everybodys = list(islice(cycle(order), self.total_size))  # the first ones fill it up
+        everybodys = list(islice(cycle(order), self.total_size))  # padded with the first ones
         return iter(everybodys[self.rank :: self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Shuffle otherwise than in other epochs, and as all other processes do in this one."""
+        """Set the epoch, which seeds the shuffling in all processes alike."""
         self.epoch = epoch

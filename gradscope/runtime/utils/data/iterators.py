@@ -1,4 +1,4 @@
-"""One pass over a loader's samples: in this process, or with workers."""
+"""Iterators of a loader: in this process or with workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_ACCELERATOR = (
 
 
 class _BaseDataLoaderIter:
-    """What every pass has. It draws a seed for its workers, whether it has any or not."""
+    """Base of iterators. Draws a seed for workers even if there are none, as PyTorch does."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -80,7 +80,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Fetches when it is asked."""
+    """Fetches batches in this process, when they are requested."""
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
@@ -93,9 +93,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Has workers fetch in advance, and gives batches in the order of their keys.
+    """Lets workers fetch batches in advance, and returns them in order.
 
-    Tasks are numbered. `_asked` holds who works on which; `_here` what came before its turn.
+    Tasks are numbered. `_asked` maps tasks to workers; `_here` holds batches that arrived early.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -136,7 +136,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask()
 
     def _reset(self, loader: Any) -> None:
-        """Begin another pass with the same workers."""
+        """Start another epoch with the same workers."""
         for worker in self._workers.all:
             worker.active = True
             worker.send(Resume())
@@ -147,7 +147,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin(loader)
 
     def _ask(self) -> None:
-        """Give the next keys to the worker whose turn it is."""
+        """Send the next keys to the worker whose turn it is."""
         try:
             keys = next(self._keys)
         except StopIteration:
@@ -190,7 +190,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 return self._given(worker, data)
 
     def _pass_over_ended(self) -> None:
-        """Pass over tasks that nobody will do: their workers ran out of samples."""
+        """Skip tasks of workers that ran out of samples."""
         while self._next < self._sent and self._next not in self._here:
             worker = self._asked.get(self._next)
             if worker is not None and worker.active:

@@ -1,4 +1,4 @@
-"""Samplers: in which order a loader asks for samples. They draw what PyTorch's draw."""
+"""Samplers: the order in which a loader requests samples. They draw as PyTorch's do."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gradscope.runtime.core.tensors.making.factories import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)
 
-_AT_ONCE = 32  # numbers drawn together where the same one may come again
+_AT_ONCE = 32  # random indices drawn together, with replacement
 
 
 def drawn_seed(generator: Any = None) -> int:
-    """A seed for something else, drawn as `torch.empty((), dtype=torch.int64).random_()` draws."""
+    """A seed drawn like `torch.empty((), dtype=torch.int64).random_()`."""
     return int(chosen(generator).full_range((), np.int64))
 
 
 class Sampler(Generic[T_co]):
-    """An order: iterating gives the keys of samples, or lists of them."""
+    """Base of samplers: iterating returns keys of samples, or lists of them."""
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """From the first to the last."""
+    """Samples in order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -43,7 +43,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """In random order; with replacement each draw may give any of them."""
+    """Samples in random order, or drawn with replacement."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """These, in random order."""
+    """These indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices = indices
@@ -104,7 +104,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Each as often as its weight says."""
+    """Indices drawn with probabilities proportional to weights."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[Any]]):
-    """What another sampler gives, in lists."""
+    """Groups the keys of another sampler in lists."""
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         _check_positive("batch_size", batch_size)

@@ -1,6 +1,6 @@
 """`torch.utils.tensorboard`: a writer that accepts every call and writes nothing.
 
-A program can print the values; what the engine did is in gradscope's trace.
+A program can print the values. The trace of gradscope records what the engine did.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class SummaryWriter:
 
 
 class FileWriter(SummaryWriter):
-    """The part of it that writes."""
+    """PyTorch's class that writes the files; discards everything here."""
 
 
 def _take(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Forget it."""
+    """Do nothing."""
 
 
 for _name in (

@@ -1,1 +1,1 @@
-"""`autograd.Function`: operations that users write themselves."""
+"""`autograd.Function`: custom functions."""

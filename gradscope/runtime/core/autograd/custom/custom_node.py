@@ -1,4 +1,4 @@
-"""The node of a custom function: the ctx its user sees, and how it calls the user's backward."""
+"""The node of a custom function: also its ctx, and the caller of its backward."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class FunctionCtx:
-    """What a custom function says about its call, in forward, for backward to know."""
+    """The ctx of a custom function: what forward stores for backward."""
 
     to_save: tuple[Any, ...] | None = None
     saved_for_forward: tuple[Any, ...] | None = None
@@ -33,7 +33,7 @@ class FunctionCtx:
 
     @property
     def materialize_grads(self) -> bool:
-        """Whether backward sees zeros for gradients that never came."""
+        """Whether backward receives zeros for undefined gradients."""
         return self._materialize_grads
 
     @materialize_grads.setter
@@ -43,21 +43,21 @@ class FunctionCtx:
         self._materialize_grads = value
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep these (inputs, outputs or None) until backward; read them as `saved_tensors`."""
+        """Save these tensors (inputs, outputs or None) for backward, as `saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep these for `jvp`, which reads them as `saved_tensors`."""
+        """Save these tensors for `jvp`, as `saved_tensors`."""
         if not all(tensor is None or isinstance(tensor, Tensor) for tensor in tensors):
             raise custom_functions.save_for_forward_type()
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Say that forward wrote to these inputs."""
+        """Mark inputs that forward modified in place."""
         self.dirty_tensors = tensors
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Once said which tensors share memory; that is known without."""
+        """Deprecated, does nothing: shared memory is detected."""
         warnings.warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically "
             "tracked. Note that calls to `set_()` are not tracked",
@@ -66,16 +66,16 @@ class FunctionCtx:
         )
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Say that these outputs have no gradient."""
+        """Mark outputs that are not differentiable."""
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward sees zeros, or None, for gradients that never came."""
+        """Choose whether backward receives zeros, or None, for undefined gradients."""
         self.materialize_grads = value
 
 
 class BackwardCFunction(Node, FunctionCtx):
-    """The node of one call of a custom function; also the `ctx` its forward and backward get.
+    """The node of one call of a custom function; also the `ctx` of its forward and backward.
 
     `output_info` holds (shape, dtype) of every output that is a tensor, differentiable or not.
     """
@@ -137,7 +137,7 @@ class BackwardCFunction(Node, FunctionCtx):
         ]
 
     def _check_devices(self, results: Sequence[Any]) -> None:
-        """Refuse gradients that are elsewhere than what they belong to."""
+        """Refuse gradients on another device than their input."""
         tensors = itertools.compress(results, self.is_tensor_input)
         for index, (grad, (node, _)) in enumerate(zip(tensors, self.next_functions, strict=False)):
             if node is None or not isinstance(grad, Tensor):
@@ -163,7 +163,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, as long as the graph is kept."""
+        """The saved tensors. Raises once they are released."""
         if self.saved_for_forward is not None:
             return self.saved_for_forward
         kept = self._kept()

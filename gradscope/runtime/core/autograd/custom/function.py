@@ -1,4 +1,4 @@
-"""Operations users write themselves: a forward, and a backward beside it."""
+"""Custom functions: a forward with its own backward."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class CustomOperation:
-    """How a custom function appears to a watcher: like a declared operation."""
+    """How a custom function is reported to a watcher: like a declared operation."""
 
     number = -1
 
@@ -45,7 +45,7 @@ class CustomOperation:
 
 
 class FunctionMeta(type):
-    """Gives every Function the class of its nodes, named `<Name>Backward`."""
+    """Creates the node class of each Function, named `<Name>Backward`."""
 
     _backward_cls: type[BackwardCFunction]
     _ids = itertools.count()
@@ -63,10 +63,11 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """Subclass with static `forward` and `backward`, and call `apply`.
+    """Base of custom functions. Subclass it with static `forward` and `backward`, and call `apply`.
 
-    The switches say: `saved_tensors` may be read once only, and lets go of what it returns;
-    backward takes one list of gradients, which it may empty; `vmap` may be made from forward.
+    Class attributes choose whether `saved_tensors` can be read only once and releases what it
+    returns, whether backward takes one list of gradients, which it may empty, and whether `vmap` is
+    generated.
     """
 
     clear_saved_tensors_on_access = False
@@ -92,19 +93,19 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> Any:  # noqa: ARG004  (for subclasses)
-        """Keep what backward will need, after a forward without ctx."""
+        """Save what backward needs, after a forward without ctx."""
         raise errors.no_setup_context()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
-        """The gradients of the inputs, one each, for the gradients of the outputs."""
+        """Compute the gradients of the inputs from the gradients of the outputs."""
         raise wrong.no_backward(ctx)
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:  # noqa: ARG004  (for subclasses)
-        """The tangents of the outputs, one each, for the tangents of the inputs."""
+        """Compute the tangents of the outputs from the tangents of the inputs."""
         raise no_jvp()
 
     @staticmethod
@@ -113,7 +114,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def chosen_backward(cls) -> Callable[..., Any]:
-        """What the user wrote: a backward or a vjp."""
+        """The user's `backward` or `vjp`."""
         has_vjp = cls.vjp is not Function.vjp
         if has_vjp and cls.backward is not Function.backward:
             raise wrong.backward_and_vjp(cls.__name__)
@@ -121,7 +122,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward without history, and make one node the history of what it returns."""
+        """Run forward without recording, and connect its results to one node."""
         here, state = probe.here, local.state
         begin = 0 if here is None else here.clock()
         separate = cls.setup_context is not Function.setup_context
@@ -160,7 +161,7 @@ class Function(metaclass=FunctionMeta):
 def _in_order(
     forward: Any, args: tuple[Any, ...], named: dict[str, Any], *, skip: int
 ) -> tuple[Any, ...]:
-    """The arguments by position alone: each position may have a gradient."""
+    """All arguments by position: each position may have a gradient."""
     code = forward.__code__
     names = code.co_varnames[skip : code.co_argcount]
     for name in named:
@@ -183,7 +184,7 @@ def _context(
     *,
     recording: bool,
 ) -> BackwardCFunction:
-    """The node of a call, leading to its inputs, with nothing saved yet."""
+    """The node of a call, with edges to its inputs and nothing saved yet."""
     ctx: BackwardCFunction = new(cls._backward_cls)
     edges = [tensor.gradient_edge() or NOWHERE for tensor in inputs] if recording else ()
     prepare(ctx, edges, state)
@@ -194,7 +195,7 @@ def _context(
 
 
 def _save(ctx: BackwardCFunction, state: ThreadState) -> None:
-    """Keep what `save_for_backward` was given."""
+    """Save the tensors given to `save_for_backward`."""
     given = ctx.to_save
     if given is None:
         return
@@ -212,12 +213,12 @@ def _kept(ctx: BackwardCFunction, position: int, value: Any, state: ThreadState)
     if edge is not None and edge[0] is ctx:
         return save_output(value, ctx, edge[1], state)
     if value._is_view() and any(value is dirty for dirty in ctx.dirty_tensors or ()):
-        return save_output(value, ctx, 0, state)  # its history is its base's, which leads to ctx
+        return save_output(value, ctx, 0, state)  # it is reached through its base
     return save_input(value, state)
 
 
 class InplaceFunction(Function):
-    """A Function that remembers whether it works in place; kept for old programs."""
+    """A Function with an `inplace` attribute, for old programs."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -225,9 +226,9 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """A function of structures of tensors, kept for old programs; PyTorch has no way to call it.
+    """A function of structures of tensors, for old programs. PyTorch has no way to call it.
 
-    What it offers is `forward_extended`, `backward_extended` and the marks, which take structures.
+    It offers `forward_extended`, `backward_extended` and marks, which take structures.
     """
 
     _nested_input: Any

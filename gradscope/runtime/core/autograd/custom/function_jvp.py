@@ -1,4 +1,4 @@
-"""The tangents of what a custom function returned: its user's jvp, and what that has to return."""
+"""Forward mode of custom functions: calls the user's jvp and checks its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class without_tangents:  # noqa: N801  (a context manager, used like `no_grad`)
-    """How a jvp runs: tangents are ordinary tensors in it."""
+    """The context of a jvp: tangents are ordinary tensors in it."""
 
     def __enter__(self) -> None:
         state = local.state
@@ -33,7 +33,7 @@ class without_tangents:  # noqa: N801  (a context manager, used like `no_grad`)
 
 
 class untracked(no_grad):  # noqa: N801
-    """How a forward runs while a dual level is open: without history and without tangents."""
+    """The context of a forward while a dual level is open: no recording, no tangents."""
 
     def __enter__(self) -> None:
         super().__enter__()
@@ -48,9 +48,9 @@ class untracked(no_grad):  # noqa: N801
 def give_tangents(
     ctx: BackwardCFunction, args: Sequence[Any], returned: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
-    """Ask the user's jvp for the tangents of the outputs, if an input has one.
+    """Compute the tangents of the outputs by the user's jvp, if an input has one.
 
-    `returned` is what forward returned, `outputs` what the caller gets for it.
+    `returned` is what forward returned, `outputs` what the caller receives for it.
     """
     inputs = [value if isinstance(value, Tensor) else None for value in args]
     tangents = [None if value is None else fw_grad(value) for value in inputs]
@@ -78,7 +78,7 @@ def give_tangents(
 
 
 def _called(ctx: BackwardCFunction, given: _Given, count: int) -> tuple[Any, ...]:
-    """What jvp returned: a tangent, or None, for each output."""
+    """The result of jvp: a tangent, or None, for each output."""
     tangents = given.filled() if ctx.materialize_grads else given.tangents
     with without_tangents():
         made = ctx._forward_cls.jvp(ctx, *tangents)
@@ -92,13 +92,13 @@ def _called(ctx: BackwardCFunction, given: _Given, count: int) -> tuple[Any, ...
 
 
 def _base_of(tensor: Any) -> Any:
-    """The tensor whose tangent it shares, or it itself."""
+    """The tensor that owns the tangent: the base of a view, otherwise the tensor."""
     base = forward_base(tensor)
     return tensor if base is None else base
 
 
 class _Given:
-    """The inputs of a call and their tangents, as they were before jvp ran."""
+    """The inputs of a call and their tangents, as they were before jvp."""
 
     def __init__(self, inputs: Sequence[Any], tangents: Sequence[Any]) -> None:
         self.inputs = inputs
@@ -111,7 +111,7 @@ class _Given:
         }
 
     def filled(self) -> list[Any]:
-        """The tangents, with zeros for tensors that have none."""
+        """The tangents, zeros for inputs without one."""
         return [
             wrapped_on(np.zeros(value._array.shape, value._array.dtype), value.device)
             if tangent is None and value is not None and value._array.dtype.kind in "fcV"
@@ -120,7 +120,7 @@ class _Given:
         ]
 
     def check_written(self, raw: Any, tangent: Any) -> None:
-        """The tangent of an input that was written to has to be written to, too."""
+        """Check that the tangent of a modified input was modified, too."""
         position = next(i for i, value in enumerate(self.inputs) if value is raw)
         before = self.tangents[position]
         if before is None:
@@ -131,9 +131,9 @@ class _Given:
             raise errors.jvp_not_as_is()
 
     def check_view(self, output: Any, tangent: Any) -> bool:
-        """The tangent of a view of an input has to be a view of the input's.
+        """Check that the tangent of a view of an input is a view of the input's tangent.
 
-        Whether it is a view of an input without one: that counts as a write, which gives it one.
+        Returns whether it is a view of an input without one, which counts as a write.
         """
         base = forward_base(output)
         position = None if base is None else self.bases.get(id(base))

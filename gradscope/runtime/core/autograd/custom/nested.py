@@ -1,4 +1,4 @@
-"""Structures of tensors as flat sequences and back, for functions from before `apply`."""
+"""Flattens structures of tensors and restores them, for functions older than `apply`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def flat(value: Any, *, with_none: bool = False) -> Iterator[Any]:
 
 
 def data_of(value: Any) -> Any:
-    """The same structure, with tensors that have no history."""
+    """The same structure with detached tensors."""
     if isinstance(value, Tensor):
         return value.data
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def data_of(value: Any) -> Any:
 
 
 def unflattened(values: Sequence[Any], like: Any) -> Any:
-    """Values in the structure that others had."""
+    """Values in the structure of others."""
     left = list(values)
 
     def next_of(part: Any) -> Any:

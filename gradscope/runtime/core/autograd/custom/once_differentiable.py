@@ -1,4 +1,4 @@
-"""Backwards whose result cannot be differentiated again, and what stands for its history."""
+"""once_differentiable: backwards whose results cannot be differentiated again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gradscope.runtime.core.tensors.views.views import set_gradient_edge
 
 
 class DelayedError(Node):
-    """The history of a gradient that cannot be differentiated again: raises when it is reached."""
+    """The node of a gradient that cannot be differentiated again: raises when it runs."""
 
     __slots__ = ("message", "of")
     message: str
-    of: str  # the name of the user's node that cannot be differentiated, if it is one's
+    of: str  # name of the custom function's node, if any
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         if not self.of:
@@ -36,7 +36,7 @@ DelayedError.__name__ = DelayedError.__qualname__ = "Error"
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a backward without recording, since its result cannot be differentiated again."""
+    """Run a backward without recording: its result cannot be differentiated again."""
 
     @functools.wraps(backward)
     def once(ctx: Any, *grads: Any, **kwargs: Any) -> Any:
@@ -56,7 +56,7 @@ TWICE = "trying to differentiate twice a function that was marked with @once_dif
 
 
 def undifferentiable(results: Sequence[Any], message: str, name: str = "") -> tuple[Any, ...]:
-    """Aliases of these gradients whose history is an error, wherever it leads if nobody's."""
+    """Aliases of these gradients whose node raises an error."""
     node = new(DelayedError)
     node.of, node.message = name, message
     found = [None if r is None else r.detach().requires_grad_() if name else r for r in results]

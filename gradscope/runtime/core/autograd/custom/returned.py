@@ -1,4 +1,4 @@
-"""What the forward of a custom function returned, and the history it gets."""
+"""Connects the results of a custom function's forward to its node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradscope.runtime.core.autograd.custom.custom_node import BackwardCFunction
 
 NO_GRADIENT = ((), np.dtype(np.float32))
-"""The input metadata of an output to which no edge ever leads."""
+"""The input metadata of an output that has no edge."""
 
 
 def record_history(
@@ -40,7 +40,7 @@ def record_history(
     recording: bool,
     separate: bool,
 ) -> tuple[Any, ...]:
-    """The outputs as the caller gets them: with `ctx` as their history, if history is recorded."""
+    """The outputs for the caller, connected to `ctx` if they are recorded."""
     given = {id(tensor) for tensor in inputs}
     dirty = _written(_marked(ctx, "dirty_tensors"), ctx._forward_cls.__name__)
     constant = _constant(_marked(ctx, "non_differentiable"))
@@ -82,7 +82,7 @@ CUSTOM, MULTI = CreationMeta.IN_CUSTOM_FUNCTION, CreationMeta.MULTI_OUTPUT_NODE
 
 
 class _Output:
-    """One output that is a tensor: which one, and what forward did with it."""
+    """One output that is a tensor, and how forward produced it."""
 
     __slots__ = ("is_dirty", "is_input", "nr", "several")
 
@@ -93,7 +93,7 @@ class _Output:
         self.several = several
 
     def constant(self, tensor: Any) -> Any:
-        """The output without history."""
+        """The output without a node."""
         if not tensor.requires_grad:
             return alias(tensor) if self.is_input and not self.is_dirty else tensor
         if self.is_input:
@@ -101,7 +101,7 @@ class _Output:
         return tensor if tensor._is_view() else tensor.detach_()
 
     def differentiable(self, tensor: Any, node: Node) -> Any:
-        """The output with `node` as its history."""
+        """The output with this node."""
         if self.is_dirty:
             self._rewritten(tensor, node)
             return tensor
@@ -124,7 +124,7 @@ class _Output:
 
 
 def _marked(ctx: BackwardCFunction, name: str) -> tuple[Any, ...]:
-    """What forward marked in one way."""
+    """The tensors that forward marked in one way."""
     tensors = getattr(ctx, name)
     if tensors is not None and not isinstance(tensors, tuple):
         raise errors.marks_no_tuple(name, tensors)
@@ -132,7 +132,7 @@ def _marked(ctx: BackwardCFunction, name: str) -> tuple[Any, ...]:
 
 
 def _written(tensors: Sequence[Any], writer: str) -> set[int]:
-    """The tensors that forward says it wrote to; each write is counted."""
+    """The tensors that forward marked as dirty. Increments their versions."""
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise errors.dirty_type(position, tensor)
@@ -148,7 +148,7 @@ def _constant(tensors: Sequence[Any]) -> set[int]:
 
 
 def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Sequence[Any]) -> None:
-    """With `setup_context`, an input that is also an output cannot be saved: either may be it."""
+    """Refuse to save an input that is also an output: with `setup_context` it is ambiguous."""
     saved = {id(tensor) for tensor in (*(ctx.to_save or ()), *(ctx.saved_for_forward or ()))}
     dirty = {id(tensor) for tensor in ctx.dirty_tensors or ()}
     if any(id(value) in (given & saved) - dirty for value in outputs):
@@ -156,7 +156,7 @@ def _refuse_saved_inputs(ctx: BackwardCFunction, given: set[int], outputs: Seque
 
 
 def _views(made: Sequence[Any], given: set[int], dirty: set[int], creation: CreationMeta) -> None:
-    """Writing to a view that a custom function returned would bypass its backward: refuse it."""
+    """Mark views among the outputs: a later write to one would bypass the custom backward."""
     for value in made:
         if not isinstance(value, Tensor) or not value._is_view():
             continue
@@ -165,7 +165,7 @@ def _views(made: Sequence[Any], given: set[int], dirty: set[int], creation: Crea
 
 
 def alias(tensor: Any) -> Any:
-    """A view of all of a tensor, made without history."""
+    """A view of the whole tensor, not recorded."""
     if overrides(type(tensor)) and not local.state.overrides_disabled:
         with no_grad():
             return upward.view_as(tensor)

@@ -1,1 +1,1 @@
-"""Running a backward: from its roots, node by node, to the leaves."""
+"""The engine: runs a backward from its roots to the leaves."""

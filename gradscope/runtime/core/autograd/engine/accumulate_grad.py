@@ -1,4 +1,4 @@
-"""The leaf's node: where a gradient arrives in `.grad`."""
+"""AccumulateGrad: adds gradients to the `.grad` of a leaf."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _lock = threading.RLock()
 
 
 def renew_lock() -> None:
-    """In a forked child: whoever held it is not there."""
+    """Replace the lock in a forked child, where its holder does not exist."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
 
 
 class AccumulateGrad(Node):
-    """Adds what arrives to the `.grad` of a leaf."""
+    """Adds the gradients that it receives to the `.grad` of a leaf."""
 
     __slots__ = ("variable",)
     variable: Tensor
@@ -67,7 +67,7 @@ class AccumulateGrad(Node):
         grad = grads[0]
         if grad is not None and self._wanted():
             assert self._extra is not None
-            post_hooks = bool(self._extra.post_hooks)  # what they get is held for them
+            post_hooks = bool(self._extra.post_hooks)  # it is held for them
             alone = getrefcount(grad) <= ALONE + post_hooks
             with _lock:
                 how = self._accumulate_array(grad, alone=alone)
@@ -89,7 +89,7 @@ class AccumulateGrad(Node):
         return ()
 
     def _wanted(self) -> bool:
-        """Whether the leaf still wants a gradient, and is a leaf."""
+        """Whether the tensor still is a leaf that requires grad."""
         meta = self.variable._meta
         if self.variable._edge is not None or (meta and meta.is_view and self.variable.history()):
             raise leaf_with_history(self.variable)
@@ -99,10 +99,10 @@ class AccumulateGrad(Node):
         meta = self.variable.meta()
         if not local.state.grad_enabled:
             if local.state.dispatch_modes and meta.grad is not None:
-                meta.grad.add_(grad)  # the modes see it
+                meta.grad.add_(grad)  # modes see it
                 return IN_PLACE
             if local.state.dispatch_modes:
-                grad = grad.detach()  # as PyTorch takes it: the modes see it
+                grad = grad.detach()  # as in PyTorch: modes see it
             how = self._accumulate_array(grad._array, alone=False)
             if how == IN_PLACE:
                 _add_tangent(meta.grad, fw_grad(grad))
@@ -114,7 +114,7 @@ class AccumulateGrad(Node):
         return OUT_OF_PLACE
 
     def _copied(self, grad: Any) -> Any:
-        """A copy that has the gradient as its history, laid out as the leaf."""
+        """A copy laid out as the leaf, part of the graph of the gradient."""
         if not dense(self.variable._array):
             return grad.clone()
         made = np.empty_like(self.variable._array, grad._array.dtype, subok=False)
@@ -137,7 +137,7 @@ class AccumulateGrad(Node):
         target = before._array
         try:
             np.add(target, grad, out=target)
-        except ValueError:  # the leaf was given other data
+        except ValueError:  # the leaf's data was replaced
             text = mismatch((target.shape, grad.shape))
             raise grad_does_not_fit(str(text), self.variable) from None
         count_told_write(before, "AccumulateGrad")
@@ -145,14 +145,14 @@ class AccumulateGrad(Node):
 
     @layout_only
     def _fits(self, grad: Any) -> bool:
-        """Whether the gradient is laid out as `.grad` should be: as the leaf, if that is dense."""
+        """Whether the layout is right for `.grad`: that of the leaf, if the leaf is dense."""
         leaf = self.variable._array
         if grad.strides == leaf.strides:
             return True
         return bool(grad.flags.c_contiguous and not dense(leaf))
 
     def _laid_out(self, grad: Any) -> tuple[Any, bool]:
-        """A copy laid out as the leaf, and whether PyTorch makes room for one and then writes."""
+        """A copy laid out as the leaf, and whether PyTorch allocates it first and writes then."""
         leaf = self.variable._array
         if not dense(leaf):
             return np.array(grad, order="C"), False
@@ -171,7 +171,7 @@ class AccumulateGrad(Node):
                 here.look.grad(task, self, self.variable)
 
     def _run_hooks(self, hooks: Hooks) -> None:
-        """Call them; each gets what the one before returned, though none should return anything."""
+        """Call the hooks. Each receives what the previous one returned, if anything."""
         task, here, given, returning = local.state.task, probe.here, self.variable, None
         for index, hook in enumerate(list(hooks.values())):
             if here is not None:
@@ -188,7 +188,7 @@ class AccumulateGrad(Node):
 
 
 def _add_tangent(grad: Any, tangent: Any) -> None:
-    """What is added to a gradient in place brings its tangent with it."""
+    """Add the tangent of a gradient that is added in place."""
     if tangent is None:
         return
     before = fw_grad(grad)
@@ -201,7 +201,7 @@ def _add_tangent(grad: Any, tangent: Any) -> None:
 
 
 def owns(array: Any) -> bool:
-    """Whether nobody else can reach this array's memory."""
+    """Whether this array is the only owner of its memory."""
     base = array.base
     return base is None or (
         isinstance(base, np.ndarray) and base.base is None and getrefcount(base) <= ALONE

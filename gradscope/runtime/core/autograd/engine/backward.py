@@ -1,4 +1,4 @@
-"""`backward` and `grad`: what to start from, with what, and which gradients are wanted."""
+"""`backward` and `grad`: check their arguments and start the engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class Identity(Node):
-    """Stands for an input that no root leads to, so that the engine has a place to look for it."""
+    """Stands for an input that no root leads to, so that the engine can look for it."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of their leaves (or of `inputs`)."""
+    """Accumulate the gradients of `tensors` into the `.grad` of leaves (or of `inputs`)."""
     if grad_variables is not None:
         grad_tensors = _renamed(grad_tensors, grad_variables)
     run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
@@ -56,7 +56,7 @@ def backward(
 def run_backward(
     tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
-    """The same without a gate: backwards nest deeply, and Python's stack is not endless."""
+    """The same without a gate, to save stack: backwards may be deeply nested."""
     if local.state.transforms:
         raise backward_in_transform()
     wanted = () if inputs is None else _inputs(inputs, "backward")
@@ -75,7 +75,7 @@ def run_backward(
         if create_graph:
             while_failing(errors.grad_holds_graph)
         raise
-    if create_graph:  # a warning of the engine's waits until it is done
+    if create_graph:  # the engine's warning waits until the end
         errors.grad_holds_graph()
 
 
@@ -97,7 +97,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """The gradients of `outputs` for each of `inputs`, without touching anybody's `.grad`."""
+    """Return the gradients of `outputs` by each of `inputs`, without changing any `.grad`."""
     if materialize_grads and allow_unused is False:
         raise errors.materialize_unused()
     if not only_inputs:
@@ -141,12 +141,12 @@ def _one_by_one(
     keep_graph: bool,
     create_graph: bool,
 ) -> Sequence[Any]:
-    """What `grad` finds for each gradient of a batch of them, stacked."""
+    """Stack the results of `grad` for each gradient of a batch."""
     left = max((len(seed) for seed in seeds if isinstance(seed, Tensor) and seed.dim()), default=0)
 
     def vjp(*rows: Any) -> Sequence[Any]:
         nonlocal left
-        left -= 1  # only the last run may free what is saved
+        left -= 1  # only the last run may release saved tensors
         return run(
             roots,
             rows,
@@ -167,7 +167,7 @@ def _zeros(wanted: Any, *, requires_grad: bool) -> Any:
 
 
 def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
-    """What gradients are asked for; never nothing."""
+    """The inputs whose gradients are requested; at least one."""
     if isinstance(inputs, Mapping) and type(inputs) is not dict:
         raise errors.inputs_mapping(caller, inputs)
     wanted = _listed(inputs.values() if type(inputs) is dict else inputs)
@@ -189,7 +189,7 @@ def _is_edge(value: Any) -> bool:
 
 
 def _seeds(roots: Sequence[Any], given: Sequence[Any], *, batched: bool = False) -> list[Any]:
-    """The gradient to start with at each root: what was given, or 1 for a single number."""
+    """The initial gradient of each root: the given one, or 1 for a single element."""
     seeds = [
         _implicit(root) if seed is None else _explicit(root, seed, index, batched=batched)
         for index, (root, seed) in enumerate(zip(roots, given, strict=False))
@@ -200,7 +200,7 @@ def _seeds(roots: Sequence[Any], given: Sequence[Any], *, batched: bool = False)
 
 
 def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of what a gradient starts from."""
+    """Shape and dtype of an initial gradient."""
     if _is_edge(root):
         shape, dtype = root.node.input_metadata[root.output_nr]
         return shape, dtype
@@ -210,7 +210,7 @@ def _layout(root: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
-    """The shapes of an output and of a gradient for it, which are to be equal."""
+    """The shapes of an output and of its gradient, which must be equal."""
     if is_grads_batched and _is_edge(output):
         raise RuntimeError("Batched grads are not supported with GradientEdge")
     return Size(_layout(output)[0]), grad.shape[1:] if is_grads_batched else grad.shape
@@ -259,7 +259,7 @@ def _fits_in_rows(root: Any, seed: Any, index: int, shape: tuple[int, ...]) -> N
 
 
 def root_edge(root: Any, index: int) -> tuple[Node, int]:
-    """Where a root's gradient goes."""
+    """The edge where a root's gradient starts."""
     if _is_edge(root):
         return root.node, root.output_nr
     node, nr = root.gradient_edge() or NOWHERE
@@ -269,7 +269,7 @@ def root_edge(root: Any, index: int) -> tuple[Node, int]:
 
 
 def _wanted_edge(wanted: Any) -> tuple[Node, int]:
-    """Where the gradient of an asked-for input can be caught."""
+    """The edge where the gradient of a requested input is captured."""
     if _is_edge(wanted):
         return wanted.node, wanted.output_nr
     if not isinstance(wanted, Tensor):
@@ -298,7 +298,7 @@ def run(
     create_graph: bool,
     accumulate_grad: bool,
 ) -> list[Any]:
-    """Let the engine run from the roots; returns the gradients of the inputs, None if unused."""
+    """Run the engine from the roots. Returns the gradients of the inputs, None if unused."""
     edges = [root_edge(root, i) for i, root in enumerate(roots)]
     if accumulate_grad:
         for tensor in inputs:

@@ -1,4 +1,4 @@
-"""What code that runs inside a backward may ask of it: which one it is, and what still comes."""
+"""Queries about the running backward: its number, its node, and what it will run."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from gradscope.runtime.core.state.thread import local
 
 
 def current_graph_task_id() -> int:
-    """The number of the backward that runs here; -1 outside of all."""
+    """The number of the running backward; -1 if none runs."""
     task = local.state.task
     return -1 if task is None else int(task.number)
 
 
 def current_autograd_node() -> Any:
-    """The node that runs here, or None."""
+    """The running node, or None."""
     return local.state.node
 
 
 def keeps_graph() -> bool:
-    """Whether the backward that runs here keeps what is saved; True outside of all."""
+    """Whether the running backward retains the graph; True if none runs."""
     task = local.state.task
     return True if task is None else bool(task.keep_graph)
 
 
 def execution_order() -> list[Node]:
-    """All nodes the running backward runs, in the order in which it would alone."""
+    """All nodes of the running backward, in the order in which they run if it runs alone."""
     state = local.state
     task = state.task
     if task is None:

@@ -1,4 +1,4 @@
-"""Runs a backward: counts what every node waits for, then evaluates nodes as they become ready."""
+"""The engine: counts dependencies, then runs nodes as they become ready."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gradscope.runtime.core.state.thread import ThreadState, local
 
 ORDINARY = evaluate_function
 MAX_DEPTH = 60
-"""Backwards inside backwards on one thread; deeper ones get a thread of their own."""
+"""Largest depth of nested backwards on one thread. Deeper ones run on a thread of the pool."""
 
 
 class GraphRoot(Node):
-    """Stands before several roots, and hands each its gradient."""
+    """The root of a backward with several roots: sends each its gradient."""
 
     __slots__ = ("outputs",)
     outputs: Sequence[Any]
@@ -42,7 +42,7 @@ class GraphRoot(Node):
 
 
 class Engine:
-    """What runs backwards. One per process: `engine` below."""
+    """Runs backwards. There is one per process: `engine` below."""
 
     def execute(
         self,
@@ -54,7 +54,7 @@ class Engine:
         accumulate_grad: bool,
         outputs: Sequence[tuple[Node, int]] = (),
     ) -> list[Any]:
-        """Run backward from `roots`. Returns the gradients of the edges in `outputs`."""
+        """Run a backward from `roots`. Returns the gradients at the edges in `outputs`."""
         state = local.state
         if state.queue is None:
             state.queue = ReadyQueue(state)
@@ -91,7 +91,7 @@ class Engine:
                 self.execute_shared(task, root, buffer, state, deep=deep)
             else:
                 self.thread_main(task, state)
-        except BaseException as error:  # between two nodes: no other backward may find the rest
+        except BaseException as error:  # clear the queue for other backwards
             state.queue.discard(task)
             task.error = task.error or error
         if probe.here is not None:
@@ -101,7 +101,7 @@ class Engine:
         return task.captured_vars
 
     def compute_min_topological_nr(self, outputs: Sequence[tuple[Node, int]]) -> int:
-        """No node below every asked-for one can lead to any of them."""
+        """The lowest topological number of requested nodes: no node below leads to one."""
         return min(node.topological_nr for node, _ in outputs) if outputs else 0
 
     def compute_dependencies(self, root: Node, task: GraphTask, lowest: int) -> None:
@@ -125,7 +125,7 @@ class Engine:
     def init_to_execute(
         self, root: Node, task: GraphTask, outputs: Sequence[tuple[Node, int]], lowest: int
     ) -> None:
-        """Mark which nodes lead to what was asked for, by a depth-first walk without recursion."""
+        """Mark the nodes that lead to requested ones, by a depth-first search without recursion."""
         info: dict[Node, ExecInfo] = {}
         task.exec_info = info
         task.captured_vars = [None] * len(outputs)
@@ -159,7 +159,7 @@ class Engine:
     def execute_shared(
         self, task: GraphTask, root: Node, buffer: list[Any], state: ThreadState, *, deep: bool
     ) -> None:
-        """Run a task whose nodes several threads may run. See Note [Who runs a node]."""
+        """Run a task on several threads. See Note [Which thread runs a node]."""
         task.modes = state.carried()
         workers.under_way.add(task)
         try:
@@ -172,7 +172,7 @@ class Engine:
             workers.under_way.discard(task)
 
     def thread_main(self, task: GraphTask, state: ThreadState) -> None:
-        """Take nodes from this thread's queue until `task` has nothing left to do."""
+        """Run nodes from this thread's queue until `task` is done."""
         heap = state.queue.heap
         before = (state.task, state.node, state.grad_enabled)
         hooks, state.saved_hooks = state.saved_hooks, [*state.saved_hooks]
@@ -196,13 +196,13 @@ class Engine:
                 try:
                     if owner.error is None:
                         run(owner, node, inputs, heap)
-                    elif probe.here is not None:  # what a failed task had queued is thrown away
+                    elif probe.here is not None:  # nodes of a failed task are discarded
                         probe.here.popped(owner, node, probe.here.clock(), len(heap))
-                except BaseException as error:  # carried to whoever called backward
+                except BaseException as error:  # re-raised in the caller of backward
                     self.fail(owner, node, error)
                 finally:
                     owner.outstanding_tasks -= 1
-            # Callbacks see the modes of this task, and the node it was started in.
+            # Callbacks run with the modes of this task, and with its calling node.
             state.task, state.node, state.grad_enabled = task, before[1], task.create_graph
             state.context = 0
             self.complete(task)
@@ -210,7 +210,7 @@ class Engine:
             state.reentrant_depth -= 1
             state.task, state.node, state.grad_enabled = before
             state.context = 0
-            if state.saved_hooks != hooks:  # what a node pushes or pops holds in its backward only
+            if state.saved_hooks != hooks:  # a node's hooks last for its backward
                 state.saved_hooks = hooks
                 state.refresh()
             state.saved_hooks = hooks
@@ -225,7 +225,7 @@ class Engine:
             tell(node)
 
     def complete(self, task: GraphTask) -> None:
-        """Run the callbacks queued for the end; each may queue more."""
+        """Run the callbacks queued for the end. Each may queue more."""
         if task.error is None:
             try:
                 if task.not_ready:
@@ -243,19 +243,19 @@ class Engine:
         task.forget()
 
     def queue_callback(self, function: Any) -> None:
-        """Run `function` when the innermost running backward is done."""
+        """Run `function` at the end of the innermost running backward."""
         task = local.state.task
         if task is None:
             raise errors.callback_outside()
         task.final_callbacks.append(function)
 
     def is_checkpoint_valid(self) -> bool:
-        """Whether a reentrant checkpoint may run here: not where only some gradients are wanted."""
+        """Whether a reentrant checkpoint may run: not if only some gradients are requested."""
         return local.state.checkpoint_valid
 
 
 def _stack_is_long() -> bool:
-    """Whether Python's stack may be too short for many more backwards on this thread."""
+    """Whether Python's stack may be too short for more nested backwards on this thread."""
     frame: FrameType | None = sys._getframe(1)
     room = sys.getrecursionlimit() * 3 // 4
     while frame is not None and room:
@@ -264,7 +264,7 @@ def _stack_is_long() -> bool:
 
 
 def _meets_devices(task: GraphTask, root: Node) -> bool:
-    """Whether other threads may run nodes of this task, or fill the queue while it runs."""
+    """Whether other threads may run nodes of this task, or add to the queue while it runs."""
     if task.parent is not None:
         return True
     places = map(device_of, (root, *task.dependencies))
@@ -272,9 +272,9 @@ def _meets_devices(task: GraphTask, root: Node) -> bool:
 
 
 def _raise_from(task: GraphTask) -> NoReturn:
-    """Raise what a backward failed with, and let the graph go when the error goes.
+    """Raise the error of a backward, so that the graph is released with the error.
 
-    The error holds the frames it went through, and they hold the task: it may not hold the error.
+    The error's traceback references the task, so the task must not reference the error.
     """
     error = task.error
     assert error is not None
@@ -289,7 +289,7 @@ def _raise_from(task: GraphTask) -> NoReturn:
 def _root(
     roots: Sequence[tuple[Node, int]], grads: Sequence[Any], state: ThreadState
 ) -> tuple[Node, list[Any]]:
-    """Where to start, and with what: the one root itself, or a GraphRoot before several."""
+    """The root and its input: the single root itself, or a GraphRoot of several."""
     if len(roots) == 1:
         node, nr = roots[0]
         buffer: list[Any] = [None] * len(node.input_metadata)

@@ -1,4 +1,4 @@
-"""What happens to one node: hooks, captures, its function, and where its gradients go next."""
+"""Evaluates one node: hooks, captures, its function, and sending of its gradients."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from gradscope.runtime.core.tensors.placement import wrapped_on
 ndarray = np.ndarray
 
 
-# A node that has all of its gradients now goes into the queue; the others wait in `not_ready`.
+# A node whose gradients are complete goes into the queue; others wait in `not_ready`.
 @layout_only
 def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]) -> None:
-    """Run one ready node, then give every gradient to the node it is for."""
+    """Run one ready node, then send its gradients to the next nodes."""
     here, info, raw = probe.here, task.exec_info, task.raw
     begin = popped = ended = 0
     if here is not None:
@@ -72,7 +72,7 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
             shape, dtype = wanted[nr]
             if array.__class__ is not ndarray or array.shape != shape or array.dtype is not dtype:
                 grad = fitted(node, index, grad, shape, dtype, raw=raw)
-            array = None  # whether others hold the gradient decides how it is added and kept
+            array = None  # other references decide how it is added and kept
         counts[following] = left = counts[following] - 1
         buffer, how = waiting.get(following), MADE
         if buffer is None:
@@ -100,14 +100,14 @@ def evaluate_function(task: GraphTask, node: Node, inputs: list[Any], heap: list
 
 
 def wide_buffer(node: Node, nr: int, grad: Any) -> list[Any]:
-    """The buffer of a node that takes several gradients, with the first of them."""
+    """The buffer of a node with several inputs, with its first gradient."""
     buffer = [None] * len(node.input_metadata)
     buffer[nr] = grad
     return buffer
 
 
 def is_needed(info: dict[Node, Any], node: Node) -> bool:
-    """Whether a node leads to what was asked for, or is asked for itself."""
+    """Whether a node leads to a requested one, or is requested itself."""
     entry = info.get(node)
     return entry is not None and entry.should_execute()
 
@@ -115,9 +115,9 @@ def is_needed(info: dict[Node, Any], node: Node) -> bool:
 def evaluate_for_inputs(
     task: GraphTask, node: Node, inputs: list[Any], begin: int, popped: int
 ) -> Sequence[Any] | None:
-    """Run a node in a backward that `inputs=` lets reach only some nodes.
+    """Run a node in a backward with `inputs=`, which runs only some nodes.
 
-    What a node that runs starts inside, such as the backward of a checkpoint, would not know which.
+    A backward that such a node starts, as a checkpoint does, would not know which.
     """
     assert task.exec_info is not None
     entry = task.exec_info.get(node)
@@ -133,17 +133,17 @@ def evaluate_for_inputs(
 def evaluate_with_hooks(
     task: GraphTask, node: Node, inputs: list[Any], begin: int, popped: int
 ) -> Sequence[Any] | None:
-    """Run a node that has hooks or whose gradient is asked for; None when it is not needed."""
+    """Run a node with hooks or captures. Returns None if it is not needed."""
     here, info = probe.here, task.exec_info
     if here is not None:
-        here.popped(task, node, begin, popped)  # a negative length: that was told before
+        here.popped(task, node, begin, popped)  # negative length: already reported
     entry = None if info is None else info.get(node)
     if node._extra is not None:
-        # As PyTorch: where a node runs too, its captured gradient has not been through the hooks.
+        # As in PyTorch: if the node also runs, its captured gradient has not passed the hooks.
         before = None if entry is None or not entry.needed else list(inputs)
         inputs = tensor_pre_hooks(task, node, inputs)
         keep(task, node, inputs if before is None else before, entry)
-        before = None  # whether others hold a gradient decides whether a leaf takes it over
+        before = None  # references decide whether a leaf takes it over
     else:
         keep(task, node, inputs, entry)
     if info is not None and (entry is None or not entry.needed):
@@ -167,7 +167,7 @@ def evaluate_with_hooks(
 
 
 def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any]:
-    """Run the hooks users registered on the tensors this node takes gradients for."""
+    """Run the hooks of the tensors whose gradients this node receives."""
     if isinstance(node, AccumulateGrad):
         meta = node.variable._meta
         if meta is not None and meta.hooks:
@@ -190,7 +190,7 @@ def tensor_pre_hooks(task: GraphTask, node: Node, inputs: list[Any]) -> list[Any
 
 
 def keep(task: GraphTask, node: Node, inputs: list[Any], entry: ExecInfo | None) -> None:
-    """Keep the gradients that are asked for at this node."""
+    """Capture the requested gradients of this node."""
     if entry is None or entry.captures is None:
         return
     for capture in entry.captures:
@@ -203,9 +203,10 @@ def keep(task: GraphTask, node: Node, inputs: list[Any], entry: ExecInfo | None)
 
 
 def only_needed(task: GraphTask, node: Node, outputs: Sequence[Any]) -> Sequence[Any]:
-    """What a node returned, without gradients that lead to nothing that was asked for.
+    """The gradients returned by a node, without those that lead to no requested node.
 
-    PyTorch's nodes do not compute these, so that nobody hears of them; users' backwards do.
+    PyTorch's own nodes do not compute these, so nothing observes them. Custom backwards compute
+    them.
     """
     info = task.exec_info
     if info is None or node.written_by_user:
@@ -217,17 +218,17 @@ def only_needed(task: GraphTask, node: Node, outputs: Sequence[Any]) -> Sequence
 
 
 def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[Any]:
-    """Run a node that somebody listens to."""
+    """Run a node with hooks or a watcher."""
     extra = node._extra
     assert extra is not None
     raw = task.raw
     if extra.pre_hooks:
-        inputs[:] = run_pre_hooks(task, node, extra.pre_hooks, inputs, raw)  # nobody has the old
+        inputs[:] = run_pre_hooks(task, node, extra.pre_hooks, inputs, raw)  # drop the old ones
     kept = list(inputs) if extra.post_hooks else inputs
     if probe.here is not None and probe.here.look is not None:
         probe.here.look.inputs(task, node, inputs)
     outputs = only_needed(task, node, apply(node, inputs, raw=raw))
-    if extra.post_hooks or node.written_by_user:  # a gradient that does not fit lets go of nothing
+    if extra.post_hooks or node.written_by_user:  # their errors need the saved tensors
         outputs = validate_outputs(node, outputs, raw=raw)
     if extra.post_hooks:
         if probe.here is not None and probe.here.look is not None:
@@ -241,6 +242,6 @@ def call_function(task: GraphTask, node: Node, inputs: list[Any]) -> Sequence[An
 def evaluate_in_anomaly_mode(
     task: GraphTask, node: Node, inputs: list[Any], heap: list[Any]
 ) -> None:
-    """Run a ready node in anomaly mode, where every node is attended to."""
+    """Run a ready node in anomaly mode."""
     node.extra()
     evaluate_function(task, node, inputs, heap)

@@ -1,4 +1,4 @@
-"""What happens to one node when several threads run the nodes of a graph task."""
+"""Evaluates one node of a graph task that several threads run."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gradscope.runtime.core.graph.run_node import validate_outputs
 from gradscope.runtime.core.tensors.placement import place
 
 TOLD_ALREADY = -1
-"""Instead of a queue's length: whoever took the node has said so."""
+"""In place of a queue's length: the taking of the node was already reported."""
 
 
 def evaluate_shared(task: GraphTask, node: Node, inputs: list[Any]) -> None:
-    """Run one ready node on its device, then give every gradient to the node it is for."""
+    """Run one ready node on its device, then send its gradients to the next nodes."""
     if task.state.anomaly:
         node.extra()
     here = probe.here
     evaluate = evaluate_with_hooks if task.exec_info is None else evaluate_for_inputs
     outputs = evaluate(task, node, inputs, 0 if here is None else here.clock(), TOLD_ALREADY)
-    inputs.clear()  # whether others hold a gradient decides how it is added and kept
+    inputs.clear()  # other references decide how it is added and kept
     if outputs is None:
         return
     found = validate_outputs(node, outputs, raw=task.raw)
@@ -47,7 +47,7 @@ def evaluate_shared(task: GraphTask, node: Node, inputs: list[Any]) -> None:
 
 
 def _settle(node: Node, grads: Sequence[Any], *, raw: bool) -> None:
-    """Let gradients be where they are going: a formula's own constants are on the CPU."""
+    """Move gradients to their devices: constants of a formula are on the CPU."""
     if raw:
         return
     for grad, (following, _) in zip(grads, node.next_functions, strict=True):
@@ -60,7 +60,7 @@ def _settle(node: Node, grads: Sequence[Any], *, raw: bool) -> None:
 def _hand_on(
     task: GraphTask, node: Node, index: int, held: list[Any], following: Node, nr: int
 ) -> None:
-    """Give one gradient to the node it is for; the node is queued when it was the last."""
+    """Send one gradient to its node. The last one makes the node ready."""
     _wait_for_stream(node, following)
     here, info = probe.here, task.exec_info
     with task.lock:
@@ -90,7 +90,7 @@ def _hand_on(
 
 
 def _wait_for_stream(node: Node, following: Node) -> None:
-    """A kernel that reads what another device computed begins when that is done."""
+    """Make a kernel wait for the device that computed its input."""
     source, target = device_of(node), device_of(following)
     if source is None or source == target:
         return

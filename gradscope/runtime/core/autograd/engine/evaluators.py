@@ -1,15 +1,15 @@
-"""Which function evaluates the nodes of a class, while somebody watches and while nobody does.
+"""Chooses the function that evaluates nodes of a class, with and without a watcher.
 
 # Note [A copy for each class]
-Python makes the code that reads an attribute fit the class of the object it met there before, and
-where classes change from one node to the next it looks the attribute up each time, which takes ten
-times as long. So each class has a copy of the code, which meets no other.
+Python specializes code that reads an attribute to the class of the object. Code that meets varying
+classes looks the attribute up each time, which takes ten times as long. So each class of nodes has
+a copy of the code, which meets only this class.
 
 # Note [Gradients one by one]
-The same goes for the nodes that gradients go to: a loop over them meets the node of an operation
-and then that of a leaf. While nobody watches a backward on arrays, all of which is wanted, an
-operation's node is evaluated by a text that does what `evaluate_function` does then, the steps of
-each gradient on lines of their own. The engine looks before each node whether somebody watches.
+The same holds for the nodes that receive gradients: a loop over them meets the node of an operation
+and then that of a leaf. For a backward on arrays, without a watcher and without `inputs=`, an
+operation's node is evaluated by generated code. It does the same as `evaluate_function`, with
+separate lines for each gradient. The engine checks for a watcher before each node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gradscope.runtime.core.state.thread import ThreadState
 LABEL = "evaluate a node, its gradients one by one"
 Evaluate: TypeAlias = Callable[[GraphTask, Any, list[Any], list[Any]], None]
 FILES = (evaluate.__file__, __file__, f"{WRITTEN}{LABEL}")
-"""How the names of the files begin in which a node's function is called."""
+"""Prefixes of the file names in which node functions are called."""
 
 
 class Watched(dict[type, Evaluate]):
@@ -44,7 +44,7 @@ class Watched(dict[type, Evaluate]):
 
 
 def accumulate(task: GraphTask, node: Any, inputs: list[Any], heap: list[Any]) -> None:
-    """A leaf's node, to which nobody listens as a rule."""
+    """Evaluate a leaf's node, in the common case without hooks."""
     extra, meta = node._extra, node.variable._meta
     if (
         extra.pre_hooks
@@ -61,7 +61,7 @@ def accumulate(task: GraphTask, node: Any, inputs: list[Any], heap: list[Any]) -
 
 
 class Unwatched(Watched):
-    """The texts for classes of operations; see Note [Gradients one by one]."""
+    """Generated code for nodes of operations; see Note [Gradients one by one]."""
 
     def __missing__(self, kind: type) -> Evaluate:
         if kind is AccumulateGrad:
@@ -78,14 +78,14 @@ ARGUMENTS = [FunctionParameter(name) for name in ("task", "node", "inputs", "hea
 
 
 def gradients(kind: type) -> int:
-    """How many gradients all nodes of a class return; 0, where that is not known."""
+    """The number of gradients that all nodes of a class return; 0 if unknown."""
     if not issubclass(kind, OpNode) or kind.op.joint or any(p.many for p in kind.op.plan.tensors):
         return 0
     return len(kind.op.plan.differentiable)
 
 
 def text(count: int) -> str:
-    """The evaluation of a node that returns so many gradients."""
+    """The code that evaluates a node with this number of gradients."""
     each = range(count)
     grads = "".join(f"g_{i}, " for i in each)
     edges = "".join(f"(n_{i}, nr_{i}), " for i in each)

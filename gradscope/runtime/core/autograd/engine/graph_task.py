@@ -1,4 +1,4 @@
-"""One backward: what it was asked, what it still has to do, what it found."""
+"""GraphTask: the state of one backward."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 DEPTH = 1 << 65
-"""Above every sequence number, so that the deeper of two graph tasks goes first."""
+"""Above every sequence number, so that a deeper graph task has priority."""
 
 
 _next_number = count().__next__
 
 
 class GradientCapture:
-    """A gradient asked for: input `input_nr` of a node, kept as result `output_idx`."""
+    """A requested gradient: input `input_nr` of a node, stored as result `output_idx`."""
 
     __slots__ = ("hooks", "input_nr", "output_idx")
 
@@ -33,7 +33,7 @@ class GradientCapture:
 
 
 class ExecInfo:
-    """Whether a node runs when only some gradients were asked for, and what is kept there."""
+    """Whether a node runs if only some gradients are requested, and what is captured there."""
 
     __slots__ = ("captures", "needed")
 
@@ -46,7 +46,7 @@ class ExecInfo:
 
 
 def on_arrays(*, create_graph: bool) -> bool:
-    """Whether a backward runs on bare arrays: nobody wants its graph, a tangent, or its calls."""
+    """Whether a backward runs on arrays: without create_graph, tangents and modes."""
     return not (
         create_graph
         or local.state.dispatch_modes
@@ -117,20 +117,20 @@ class GraphTask:
         self.error: BaseException | None = None
         self.completed = False
         self.owner_may_leave = False
-        self.modes: tuple[Any, ...] = ()  # what it takes along to other threads
+        self.modes: tuple[Any, ...] = ()  # carried to other threads
         self.owner_thread = threading.get_ident()
         self.parent: GraphTask | None = None
         self.parent_node: Node | None = None
         self.lock = threading.RLock()
         self.record_nr = 0
-        # For a watcher: when the last node was taken, how long the queue was then, which node it
-        # was; and the number of the last node whose run it was told of.
+        # For a watcher: when the last node was taken, the length of the queue then, and the node;
+        # and the number of the last node whose run was reported.
         self.taken: Any = (0, 0, None)
         self.last_told = 0
         self.state: Any = None
 
     def forget(self) -> None:
-        """Let go of the graph, which may end before the last thread that ran a part of it."""
+        """Release the graph, possibly before the last thread that ran a part of it."""
         self.not_ready.clear()
         self.dependencies.clear()
         self.exec_info = None

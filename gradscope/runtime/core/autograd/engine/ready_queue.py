@@ -1,4 +1,4 @@
-"""What can run now, foremost first."""
+"""The queue of nodes that are ready to run, by priority."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from gradscope.runtime.core.state.thread import ThreadState
 
 NodeTask = tuple[int, Any, Any, Any]
-"""(key, node, input buffer, graph task): a node whose gradients are all there.
+"""(key, node, input buffer, graph task): a ready node with its gradients.
 
-Without a node it is an empty task, which wakes the thread that sleeps over the graph task; without
-a graph task either, it tells a worker to end.
+Without a node it is an empty task, which wakes the thread that waits for the graph task. Without a
+graph task either, it tells a worker to end.
 
 # Note [Ties in the queue]
 Several AccumulateGrad nodes have the same priority, and PyTorch runs them in the order in which its
-binary heap happens to give them out. Python's heap makes the same moves as libstdc++'s as long as
-equal keys compare as equal, which is why nodes say that none is less than another. Of two empty
-tasks it does not matter which comes first, as long as Python does not compare further than the key.
+binary heap returns them. Python's heap makes the same moves as libstdc++'s as long as equal keys
+compare as equal, which is why no node is less than another. The order of two empty tasks does not
+matter, as long as Python compares only keys.
 """
 
 EMPTY, SHUTDOWN = -(1 << 299), -(1 << 300)
-"""Keys before those of all nodes."""
+"""Keys less than those of all nodes."""
 
 
 class _Nothing:
-    """Stands for the node of a task without one; none is less than another."""
+    """Stands for the node of an empty task. None is less than another."""
 
     def __lt__(self, other: object) -> bool:
         return False
@@ -44,10 +44,10 @@ NOTHING: Any = _Nothing()
 
 
 class ReadyQueue:
-    """A priority queue: shutdown first, empty tasks, deeper reentrant depth, the newest node.
+    """A priority queue: shutdown first, then empty tasks, deeper tasks, the newest node.
 
-    A thread that alone runs a backward uses `heap` itself, without locks; `put` and `take` are for
-    queues that several threads fill. `state` is that of the thread the queue belongs to.
+    A thread that runs a backward alone uses `heap` directly, without locks. `put` and `take` are
+    for queues that several threads use. `state` is that of the owning thread.
     """
 
     __slots__ = ("changed", "heap", "state")
@@ -58,7 +58,7 @@ class ReadyQueue:
         self.state = state
 
     def push(self, task: GraphTask, node: Node, buffer: list[Any]) -> int:
-        """Add a node and count it as outstanding work. Returns the queue's new length."""
+        """Add a node and count it as outstanding. Returns the new length."""
         task.outstanding_tasks += 1
         heappush(self.heap, (task.base_key - node.sequence_nr, node, buffer, task))
         return len(self.heap)
@@ -67,13 +67,13 @@ class ReadyQueue:
         return heappop(self.heap)
 
     def put(self, task: GraphTask, node: Node, buffer: list[Any]) -> None:
-        """Add a node from any thread, and wake one that waits for it."""
+        """Add a node from any thread, and wake one that waits."""
         with task.lock:
             task.outstanding_tasks += 1
         self._put((task.base_key - node.sequence_nr, node, buffer, task))
 
     def put_empty(self, task: GraphTask) -> None:
-        """Wake the thread that sleeps until `task` is done."""
+        """Wake the thread that waits for `task`."""
         self._put((EMPTY, NOTHING, (), task))
 
     def put_shutdown(self) -> None:
@@ -89,9 +89,9 @@ class ReadyQueue:
             self.changed.notify()
 
     def take(self, *, worker: bool) -> tuple[NodeTask, BaseException | None]:
-        """The foremost item, and what a watcher raised when told of it; sleeps until there is one.
+        """Wait for and return the first item, and an exception raised by a watcher about it.
 
-        Whoever called backward may be interrupted while it sleeps; a worker has nobody to tell.
+        A caller of backward can be interrupted while it waits. A worker ignores interruptions.
         """
         trouble: BaseException | None = None
         with self.changed:
@@ -107,7 +107,7 @@ class ReadyQueue:
             if here is not None and item[3] is not None:
                 try:
                     here.unqueued(item[3], item[1] or None, self, len(self.heap))
-                except BaseException as error:  # the item is out of the queue and must be counted
+                except BaseException as error:  # the item was removed and must be counted
                     trouble = error
             return item, trouble
 
@@ -122,13 +122,13 @@ class ReadyQueue:
                 told.wakes(self)
 
     def discard(self, task: GraphTask) -> None:
-        """Throw away what is left of a graph task that nobody waits for any more."""
+        """Discard the nodes of a graph task that nothing waits for."""
         with self.changed:
             self.heap[:] = [item for item in self.heap if item[3] is not task]
             heapify(self.heap)
 
     def renew(self) -> None:
-        """In a forked child: nobody holds the lock."""
+        """Replace the lock in a forked child."""
         self.changed = Condition()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Running one node by hand: `grad_fn(grad)`."""
+"""Calls of a node by the program: `grad_fn(grad)`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def call_node(node: Node, *grads: Any, **named: Any) -> Any:
-    """What the node returns for these gradients; its hooks are not asked."""
+    """The gradients that the node returns for these. Its hooks do not run."""
     if named:
         raise TypeError("keyword arguments are not supported")
     check_arguments(grads, len(node.input_metadata))
@@ -20,7 +20,7 @@ def call_node(node: Node, *grads: Any, **named: Any) -> Any:
 
 
 def check_arguments(given: Sequence[Any], count: int) -> None:
-    """Refuse what is called with another number of tensors, or with something else."""
+    """Refuse a wrong number of arguments, or arguments that are not tensors."""
     if len(given) != count:
         raise TypeError(f"expected {count} arguments, got {len(given)} instead")
     for index, each in enumerate(given):

@@ -1,12 +1,12 @@
-"""The engine's own threads: one for each device, and a pool for backwards nested too deeply.
+"""The engine's threads: one per device, and a pool for deeply nested backwards.
 
-# Note [Who runs a node]
-A node runs where its gradients are: the CPU's by the thread that called backward, a device's by the
-device's worker, which lives as long as the process. Each has a queue and sleeps while it is empty.
-Whoever runs the last node of a graph task completes it; if that is not the owner, an empty task
-wakes the owner up. A backward called inside a node runs on that node's thread and queue, so
-that nodes of the outer one may run inside it. Beyond MAX_DEPTH nested calls a thread of the
-pool takes the queue over, while the calling thread waits.
+# Note [Which thread runs a node]
+A node runs where its gradients are: on the CPU by the thread that called backward, on a device by
+the device's worker, which lives as long as the process. Each has a queue and sleeps while it is
+empty. The thread that runs the last node of a graph task completes it. If it is not the owner, an
+empty task wakes the owner. A backward called inside a node runs on that node's thread and queue, so
+that nodes of the outer one may run inside it. Beyond MAX_DEPTH nested calls a thread of the pool
+serves the queue, while the calling thread waits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gradscope.runtime.core.graph.node import Node
 
 PATIENCE = 10.0
-"""Seconds that a process which ends waits for its workers."""
+"""Seconds that an ending process waits for its workers."""
 
 FORKED = (
     "Unable to handle autograd's threading in combination with fork-based multiprocessing. "
@@ -61,7 +61,7 @@ class Worker:
 
 
 class Pool:
-    """Threads that run backwards nested too deeply for the thread that called them."""
+    """Threads that run backwards nested too deeply for the calling thread."""
 
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[Any]] = []
@@ -88,7 +88,7 @@ class Pool:
     def _work(self, inbox: SimpleQueue[Any]) -> None:
         state, process = local.state, os.getpid()
         state.borrowing = True
-        while os.getpid() == process:  # a child forked here is not the pool's
+        while os.getpid() == process:  # a forked child is not part of the pool
             engine, task, done = inbox.get()
             task.owner_thread = threading.get_ident()
             state.queue = task.cpu_ready_queue
@@ -109,7 +109,7 @@ under_way: Alive[GraphTask] = Alive()
 
 
 def queue_for(task: GraphTask, node: Node) -> ReadyQueue:
-    """Where a node of this graph task has to wait."""
+    """The queue of a node of this graph task."""
     where = device_of(node)
     if where is None or where.type == "meta" or not task.state.multithreading:
         return task.cpu_ready_queue
@@ -128,20 +128,20 @@ def queue_for(task: GraphTask, node: Node) -> ReadyQueue:
 def serve(
     engine: Engine, queue: ReadyQueue, state: ThreadState, task: GraphTask | None = None
 ) -> None:
-    """Run what a queue holds: until `task` is done, or, without one, until told to end.
+    """Run the nodes in a queue: until `task` is done, or until told to end.
 
-    A child forked on a worker's thread is no worker: there it ends as well.
+    In a child forked on a worker's thread, the loop ends, too.
     """
     before = (state.task, state.node, state.grad_enabled)
     modes = state.modes()
     state.reentrant_depth += 1
-    state.task = None  # so that the first node, whosever it is, gets the modes of its own backward
+    state.task = None  # so that the first node gets the modes of its own backward
     try:
         process = os.getpid()
         while not task.owner_may_leave if task is not None else os.getpid() == process:
             if not _take_and_run(engine, queue, state, worker=task is None):
                 return
-    except BaseException as error:  # interrupted while it slept: others may still be at it
+    except BaseException as error:  # interrupted while waiting: others may still run it
         if task is not None:
             task.error = error
             queue.discard(task)
@@ -154,10 +154,10 @@ def serve(
 
 
 def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, worker: bool) -> bool:
-    """Run one node with the modes of whoever called backward; complete the task if it was last.
+    """Run one node with the modes of the caller of backward; complete the task if it was the last.
 
-    Whoever waits for the task goes on once it is done, so by then this thread holds nothing of it
-    that could keep a graph alive. Returns False if there is nothing more to do, ever.
+    The waiting thread continues once the task is done, so by then this thread must hold no
+    references to its graph. Returns False if there is nothing more to do.
     """
     from gradscope.runtime.core.autograd.engine.evaluate_shared import evaluate_shared
 
@@ -168,7 +168,7 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, work
         task.owner_may_leave, task.error = True, task.error or trouble
         return True
     if state.task is not task:
-        if task.modes:  # else it began before there were devices
+        if task.modes:  # else it began before devices were used
             state.carry(task.modes)
         state.task, state.context = task, 0
     state.grad_enabled, state.node = task.create_graph, node
@@ -177,7 +177,7 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, work
             raise trouble
         if task.error is None:
             evaluate_shared(task, node, inputs)
-    except BaseException as error:  # carried to whoever called backward
+    except BaseException as error:  # re-raised in the caller of backward
         engine.fail(task, node, error)
     node = inputs = trouble = None
     state.node = task.parent_node  # as callbacks at the end see it
@@ -196,7 +196,7 @@ def _take_and_run(engine: Engine, queue: ReadyQueue, state: ThreadState, *, work
 
 @atexit.register
 def _shut_down() -> None:
-    """Let the workers end before the interpreter does."""
+    """Stop the workers before the interpreter ends."""
     for worker in _workers.values():
         worker.queue.put_shutdown()
     for worker in _workers.values():
@@ -205,7 +205,7 @@ def _shut_down() -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child none of the threads are there, and locks may be held by them."""
+    """Reset in a forked child: threads are missing, and may have held locks."""
     global _starting, pool
     _workers.clear()
     _starting, pool = threading.Lock(), Pool()

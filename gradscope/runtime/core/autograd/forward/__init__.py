@@ -1,1 +1,1 @@
-"""Derivatives that travel forward with the values."""
+"""Forward mode: derivatives computed along with values."""

@@ -1,10 +1,10 @@
-"""The tangent a tensor carries while a dual level is open, and which tensors share one.
+"""Tangents of tensors while a dual level is open, and which tensors share one.
 
 # Note [Tangents of views]
-A view's tangent is the same view of its base's tangent. Made from a dual tensor it is that from the
-start. When a write gives a tangent to a view whose base has none, the base gets one of zeros, and
-the view a window on it; when the base was given one after the view was made, the view finds its
-own when it is next asked. What `make_dual` and `unpack_dual` return is a view for backward only.
+A view's tangent is the same view of its base's tangent. For a view of a dual tensor this holds from
+the start. If a write sets the tangent of a view whose base has none, the base gets a zero tangent,
+and the view a view of it. If the base gets a tangent after the view was created, the view finds its
+own on the next access. The results of `make_dual` and `unpack_dual` are views for backward only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ForwardGrad:
-    """Where a tensor keeps its tangent, until the level is left."""
+    """Holds a tensor's tangent, until the level is closed."""
 
     __slots__ = ("__weakref__", "tangent")
 
@@ -38,7 +38,7 @@ class ForwardGrad:
 
 
 class ForwardADLevel:
-    """A level that is open: it knows all tangents that were made in it, and frees them."""
+    """An open level. It knows all tangents created in it, and releases them."""
 
     open: ForwardADLevel | None = None
 
@@ -46,7 +46,7 @@ class ForwardADLevel:
         self.held: Alive[ForwardGrad] = Alive()
 
     def enter(self) -> None:
-        """From now on every call of every thread looks for tangents."""
+        """From now on, calls of all threads check for tangents."""
         if ForwardADLevel.open is not None:
             raise errors.nested()
         ForwardADLevel.open = self
@@ -61,14 +61,14 @@ class ForwardADLevel:
 
 
 def _run_calls(runner: Any) -> None:
-    """Let every thread's calls take the way that sees tangents, or the short one again."""
+    """Set what runs calls of all threads: a function for tangents, or None for the fast path."""
     ThreadState.with_tangents = runner
     for state in list(ThreadState.all):
         state.refresh()
 
 
 def fw_grad(tensor: Tensor) -> Tensor | None:
-    """The tensor's tangent; none where forward mode is switched off."""
+    """The tensor's tangent; None while forward mode is off."""
     meta = tensor._meta
     if meta is None or not local.state.fw_grad_enabled:
         return None
@@ -80,7 +80,7 @@ def fw_grad(tensor: Tensor) -> Tensor | None:
 
 
 def _of_view(meta: Any) -> Tensor | None:
-    """A window on the tangent that the view's base was given later."""
+    """A view of the tangent that the base of a view received later."""
     view = _forward_view(meta)
     base = None if view is None else fw_grad(view[0])
     if view is None or base is None:
@@ -92,7 +92,7 @@ def _of_view(meta: Any) -> Tensor | None:
 
 
 def _forward_view(meta: AutogradMeta) -> tuple[Tensor, tuple[Any, ...]] | None:
-    """The tensor whose tangent a view shares, and the way from there to the view."""
+    """The tensor whose tangent a view shares, and the steps from there to the view."""
     if not isinstance(meta, ViewMeta):
         return None
     if not isinstance(meta, OddMeta):
@@ -104,18 +104,18 @@ def _forward_view(meta: AutogradMeta) -> tuple[Tensor, tuple[Any, ...]] | None:
 
 
 def forward_base(tensor: Tensor) -> Tensor | None:
-    """The tensor whose tangent this one's is a window on, if it is a view of one."""
+    """The tensor whose tangent is the base of this view's tangent, if any."""
     view = None if tensor._meta is None else _forward_view(tensor._meta)
     return None if view is None else view[0]
 
 
 def set_fw_grad(tensor: Tensor, tangent: Tensor, *, written: bool = False) -> None:
-    """Give a tensor its tangent; `written`: a write in place gave it."""
+    """Set a tensor's tangent. `written`: by an in-place operation."""
     if fw_grad(tangent) is not None:
         raise errors.dual_tangent(tangent)
     meta = tensor.meta()
     if meta.fw_grad is not None and meta.fw_grad.tangent is not None:
-        return  # a write that has changed the tangent in place
+        return  # the write changed the tangent in place
     if tangent._array.shape != tensor._array.shape:
         raise errors.shape(tensor, tangent)
     if written and meta.is_view:
@@ -128,7 +128,7 @@ def set_fw_grad(tensor: Tensor, tangent: Tensor, *, written: bool = False) -> No
 
 
 def _through_base(meta: AutogradMeta, tensor: Tensor, tangent: Tensor) -> Tensor:
-    """The tangent a write gives to a view, as a window on a new tangent of the view's base."""
+    """Set the tangent of a view by a write: a view of a new tangent of its base."""
     view = _forward_view(meta)
     if view is None or fw_grad_of(view[0]) is not None:
         return tangent
@@ -143,7 +143,7 @@ def _through_base(meta: AutogradMeta, tensor: Tensor, tangent: Tensor) -> Tensor
 
 
 def fw_grad_of(tensor: Tensor) -> Tensor | None:
-    """The tensor's own tangent, also where forward mode is switched off."""
+    """The tensor's own tangent, also while forward mode is off."""
     held = None if tensor._meta is None else tensor._meta.fw_grad
     return None if held is None else held.tangent
 
@@ -157,7 +157,7 @@ def _hold(meta: AutogradMeta, tangent: Tensor) -> None:
 
 
 def has_same_meta(tensor: Tensor, other: Tensor) -> bool:
-    """Whether two tensors lie alike in storages of the same size: their views do too then."""
+    """Whether two tensors have the same layout in storages of the same size."""
     one, two = tensor._array, other._array
     if bits_of(tensor) != bits_of(other):
         return False
@@ -176,7 +176,7 @@ def has_same_meta(tensor: Tensor, other: Tensor) -> bool:
 
 
 def _fills(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array fills a storage of its own, row after row, as most do."""
+    """Whether an array fills its own storage in row-major order, as most do."""
     return array.base is None and array.flags.c_contiguous
 
 
@@ -185,7 +185,7 @@ def _numel(tensor: Tensor) -> int:
 
 
 def _laid_out_as(tensor: Tensor, kind: Tensor) -> Any:
-    """Zeros that lie as `tensor` does, in a storage as large, of the dtype of `kind`."""
+    """Zeros with the layout of `tensor` and the dtype of `kind`, in a storage of the same size."""
     dtype = kind._array.dtype
     memory = Storage(np.zeros(_numel(tensor), dtype), tensor.untyped_storage().device)
     array = strided(memory, dtype, tensor._array.shape, tensor.stride(), tensor.storage_offset())
@@ -198,7 +198,7 @@ def _laid_out_as(tensor: Tensor, kind: Tensor) -> Any:
 
 
 class plainly:  # noqa: N801  (a context manager, used like `no_grad`)
-    """How tangents are computed: from tensors without theirs, and unseen by the user's modes."""
+    """The context in which tangents are computed: no nested tangents, no users' modes."""
 
     __slots__ = ("before",)
 
@@ -226,7 +226,7 @@ class plainly:  # noqa: N801  (a context manager, used like `no_grad`)
 
 
 def make_dual(primal: Tensor, tangent: Tensor) -> Tensor:
-    """A view of `primal` that carries this tangent, and none of its writes' tangents back."""
+    """A view of `primal` with this tangent. Writes to it do not change the tangent of `primal`."""
     if fw_grad(primal) is not None:
         raise errors.already_dual(primal)
     with plainly():

@@ -1,11 +1,10 @@
-"""Calls of operations on dual tensors: the result as ever, and its tangent beside it.
+"""Calls of operations on dual tensors: the result, and its tangent.
 
 # Note [Tangents from rows]
-What a row says of its derivative says how its tangent is made: one of LINEAR, ELEMENTWISE, PRODUCT,
-REDUCES, TRANSPOSED or `jvp(…)` (traits.py), put to work in jvp_rules.py. A view is linear. An
-operation in place is as the one it is the twin of, and writes into the tangent that is there.
-Tangents are computed by operations on tensors, so that they have a history of their own, from
-inputs without their tangents.
+A row's declaration of its derivative also defines its tangent: one of LINEAR, ELEMENTWISE, PRODUCT,
+REDUCES, TRANSPOSED or `jvp(…)` (traits.py), used in jvp_rules.py. A view is linear. An in-place
+operation follows its out-of-place twin, and writes into the existing tangent. Tangents are computed
+by operations on tensors, so that they have their own graph, from inputs without tangents.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def call(
             before = before_write(values[0])
             given = [before if value is values[0] else value for value in values]
     if written and local.state.grad_enabled and tangents.get("self") is not None:
-        with plainly():  # the tangent will be written over, and its history may need what it was
+        with plainly():  # the old tangent will be overwritten, and its node may need it
             tangents["self"] = tangents["self"].clone()
     made = _run(op, values, arrays, begin, where)
     there = [t for one in tangents.values() for t in (one if isinstance(one, list) else (one,))]
@@ -63,7 +62,7 @@ def call(
 
 
 def _clear(made: Any) -> None:
-    """What a comparison wrote into a tensor does not change with its inputs."""
+    """Zero the tangent of a result that does not depend on its inputs, as of a comparison."""
     before = fw_grad(made)
     if before is not None:
         with plainly():
@@ -73,14 +72,14 @@ def _clear(made: Any) -> None:
 def _run(
     op: Operation, values: Sequence[Any], arrays: Sequence[Any], begin: int, where: Any
 ) -> Any:
-    """The call without tangents, on the device `where` unless that is None."""
+    """The call without tangents, on device `where` unless None."""
     if where is not None:
         return on_device(op, values, arrays, begin, where)
     return op.full(*values, *arrays, begin)
 
 
 def _tangents(op: Operation, values: Sequence[Any]) -> dict[str, Any]:
-    """The tangents of those differentiable inputs that have one."""
+    """The tangents of differentiable inputs that have one."""
     found: dict[str, Any] = {}
     for p, value in zip(op.plan.parameters, values, strict=True):
         if not p.tensor or value is None or p.name not in op.plan.differentiable:
@@ -95,7 +94,7 @@ def _tangents(op: Operation, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _give(op: Operation, made: Any, tangent: Any, given: Sequence[Any], *, written: bool) -> None:
-    """Give a result its tangent, in the tangent it has if it was written to."""
+    """Set the tangent of a result; in place if the result was written to."""
     if tangent is None or made is None or made._array.dtype.kind not in "fcV":
         return
     before = fw_grad(made) if written else None
@@ -112,18 +111,18 @@ def _give(op: Operation, made: Any, tangent: Any, given: Sequence[Any], *, writt
 
 
 def _remember(made: Any) -> None:
-    """Let the node that keeps this output keep its tangent."""
+    """Let the node that saves this output save its tangent."""
     if made._edge is not None:
         node, nr = made._edge
     elif made.requires_grad and made._is_view():
-        node, nr = made._base._edge[0].fn, 0  # written to through a view
+        node, nr = made._base._edge[0].fn, 0  # written through a view
     else:
         return
     node.extra().remember_tangent(nr, made._meta.fw_grad)
 
 
 def _is_not_its_own(tangent: Any, given: Sequence[Any]) -> bool:
-    """Whether writing into a tangent fails (it is such a view of NumPy's), or is seen elsewhere."""
+    """Whether a tangent cannot be written to: a read-only view, or shared with an input."""
     return not tangent._array.flags.writeable or any(_overlap(tangent, one) for one in given)
 
 

@@ -1,4 +1,4 @@
-"""How a tangent is made, as the operation's row says (see Note [Tangents from rows] in jvp.py)."""
+"""Rules for tangents by a row's declaration (see Note [Tangents from rows] in jvp.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Rule = Callable[["TangentCall"], Any]
 
 
 class TangentCall:
-    """One call of an operation, and what a formula for its tangent may ask for."""
+    """One call of an operation, and what a formula for its tangent can use."""
 
     __slots__ = ("inputs", "made", "op", "recording", "shown", "source", "tangents")
 
@@ -56,7 +56,7 @@ class TangentCall:
         return found
 
     def given(self, name: str) -> Any:
-        """An input without its tangent. Where no history is made it needs no history either."""
+        """An input without its tangent, detached if nothing is recorded."""
         if name not in self.shown:
             value = self.inputs[name]
             self.shown[name] = (
@@ -91,7 +91,7 @@ class TangentCall:
         return tuple(name in wanted for name in self.op.plan.differentiable)
 
     def word(self, word: str, grad: Any, needs: tuple[bool, ...]) -> Any:
-        """What a word of a formula stands for."""
+        """The value of a word of a formula."""
         if word == "grad":
             return grad
         if word == "grads":
@@ -129,7 +129,7 @@ _GEOMETRY: dict[str, Callable[[Any], Any]] = {
 
 
 def _zeros(value: Any) -> Any:
-    """The tangent of what has none."""
+    """A zero tangent."""
     if value is None:
         return None
     if "wrapped_number" in value.__dict__:
@@ -174,7 +174,7 @@ def _elementwise(call: TangentCall) -> Any:
 
 
 def _first(call: TangentCall, tangent: Any) -> tuple[Any, ...]:
-    """The tangents of several outputs, of which the first alone has one."""
+    """The tangents of several outputs, of which only the first has one."""
     return (tangent, *[None] * (len(call.made) - 1))
 
 
@@ -205,7 +205,7 @@ def _reduces(call: TangentCall) -> Any:
 
 
 def _reduced(call: TangentCall, made: Any, ones: Any) -> Any:
-    """The tangent of one output: what a gradient of ones becomes, times the tangents, summed."""
+    """The tangent of one output: the gradient of ones times the tangents, summed."""
     total = None
     for index, name in enumerate(call.op.plan.differentiable):
         tangent = call.tangents.get(name)
@@ -223,7 +223,7 @@ def _reduced(call: TangentCall, made: Any, ones: Any) -> Any:
     if not total.numel() and call.inputs.get("reduction") == MEAN:
         return total.mean()
     dim, keepdim = call.inputs.get("dim"), call.inputs.get("keepdim", False)
-    if dim is None and not keepdim:  # one number, or one for each sample
+    if dim is None and not keepdim:  # one element, or one per sample
         dim = tuple(range(made.ndim, total.ndim))
     return total.sum(None if dim == () else dim, keepdim)
 
@@ -237,7 +237,7 @@ def _written(by: Formula, call: TangentCall) -> Any:
 
 
 def _transposed(call: TangentCall) -> Any:
-    """The backward is linear in the gradient it is given: its transpose takes tangents forward."""
+    """The transpose of the backward, which is linear, applied to tangents."""
     op = call.op
     made = (call.made,) if op.plan.outputs == 1 else call.made
     without = op.plan.nondifferentiable_outputs
@@ -273,7 +273,7 @@ def _transposed(call: TangentCall) -> Any:
 
 
 def _backward(call: TangentCall, seeds: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """What the row's formulas return for these gradients, beside the tangents of their inputs."""
+    """The results of the row's formulas for these gradients, with the tangents of their inputs."""
     op = call.op
     turned = BY_HAND not in op.traits
     given: Any = [_conj(seed) for seed in seeds] if turned else list(seeds)
@@ -295,7 +295,7 @@ def _backward(call: TangentCall, seeds: Sequence[Any]) -> list[tuple[Any, Any]]:
 
 
 def _unknown(op: Operation) -> Rule:
-    """Whether PyTorch has a derivative that goes backward decides what it says of the other."""
+    """Report a missing rule in PyTorch's words, which depend on whether there is a backward."""
     if op.node_name and op.node_name != "NotImplemented":
         raise errors.not_implemented(op.base_name)
     raise errors.unknown(op.base_name)
@@ -311,7 +311,7 @@ _RULES: tuple[tuple[Trait, Rule], ...] = (
 
 
 def rule_of(op: Operation) -> Rule:
-    """How the operation's tangent is made, as its row says."""
+    """The rule for the operation's tangent."""
     rule = op.jvp
     if rule is None:
         rule = op.jvp = _rule(op)
@@ -333,7 +333,7 @@ def _rule(op: Operation) -> Rule:
 
 
 def reads_self(op: Operation, rule: Rule) -> bool:
-    """Whether the tangent of a write depends on what was there before."""
+    """Whether the tangent of a write depends on the old value."""
     if rule is _linear or rule is _product:
         return rule is _product
     formulas = rule.args[:1] if isinstance(rule, partial) else op.formulas
@@ -341,7 +341,7 @@ def reads_self(op: Operation, rule: Rule) -> bool:
 
 
 def fitted(tangent: Any, made: Any) -> Any:
-    """A tangent in the dtype and the shape of what it belongs to."""
+    """A tangent in the dtype and shape of its tensor."""
     kind = made._array.dtype
     if tangent._array.dtype != kind and not (tangent._array.dtype.kind == "c" and kind.kind != "c"):
         tangent = tangent.to(made.dtype)

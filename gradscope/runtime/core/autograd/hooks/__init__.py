@@ -1,1 +1,1 @@
-"""Functions users attach to tensors, to nodes, and to what is saved."""
+"""Hooks on tensors, on nodes, and on saved tensors."""

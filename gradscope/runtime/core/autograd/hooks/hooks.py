@@ -1,4 +1,4 @@
-"""Functions users attach to tensors and nodes, and how the engine calls them."""
+"""Hooks on tensors and nodes: registration, and calls by the engine."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ TENSOR, PRE, POST, RETAINS_GRAD, CAPTURE, POST_ACCUMULATE = range(6)
 
 
 def register_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(grad)` when the tensor's gradient is complete; what it returns replaces it."""
+    """Call `hook(grad)` when the tensor's gradient is complete. It may replace the gradient."""
     if not tensor.requires_grad:
         raise errors.hook_without_grad(tensor)
     return RemovableHandle.added(hooks_of(tensor), hook)
 
 
 def hooks_of(tensor: Tensor) -> Hooks:
-    """The tensor's hooks: a leaf has its own, others share them with their node."""
-    edge = tensor.history()  # a view learns here of writes to its base, and forgets its hooks
+    """The tensor's hooks. A leaf has its own; others share their node's."""
+    edge = tensor.history()  # updates the history of a view, which drops its hooks
     meta = tensor.meta()
     if meta.hooks is None:
         meta.hooks = OrderedDict()
@@ -57,7 +57,7 @@ def register_post_accumulate(tensor: Tensor, hook: Callable[..., Any]) -> Remova
 
 @layout_only
 def retain_grad(tensor: Tensor) -> None:
-    """Fill `.grad` of a tensor that is no leaf, after all its hooks have run."""
+    """Fill `.grad` of a non-leaf tensor, after all its hooks have run."""
     if not tensor.requires_grad:
         raise errors.retain_without_grad(tensor)
     if tensor.is_leaf_so_far():
@@ -65,7 +65,7 @@ def retain_grad(tensor: Tensor) -> None:
     meta = tensor.meta()
     if meta.retains_grad:
         return
-    node, nr = tensor.gradient_edge()  # for a view perhaps a new one
+    node, nr = tensor.gradient_edge()  # may be a new node for a view
     meta.retains_grad = True
     held = weakref.ref(tensor)
 
@@ -79,7 +79,7 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 def run_tensor_hooks(task: Any, node: Node, hooks: Hooks, nr: int, value: Any, raw: bool) -> Any:
-    """The gradient after all hooks of one tensor; each may replace what the next one sees."""
+    """Run the hooks of one tensor. Each may replace the gradient."""
     grad = wrapped_on(value, device_of(node)) if raw and value is not None else value
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
@@ -103,7 +103,7 @@ def begins(
     grads: Sequence[Any],
     nr: int = 0,
 ) -> None:
-    """Tell the watcher that a hook is called with these gradients."""
+    """Report to the watcher that a hook is called with these gradients."""
     here.hook_begins(task, node, kind, index, hook)
     if here.look is not None:
         here.look.handed(node, grads, nr)
@@ -119,14 +119,14 @@ def ends(
     grads: Sequence[Any],
     nr: int = 0,
 ) -> None:
-    """Tell the watcher that a hook returned, and what the gradients are now."""
+    """Report to the watcher that a hook returned, and the resulting gradients."""
     here.hook_ends(task, node, kind, index, replaced, grads)
     if here.look is not None and task is not None:
         here.look.hooked(task, node, nr, grads)
 
 
 def checked(made: Any, before: Any, hook: Any) -> Any:
-    """Refuse what a hook returns unless it could stand where the gradient stood."""
+    """Refuse a hook's result that cannot replace the gradient."""
     if not isinstance(made, wrapping.Tensor):
         raise errors.hook_type(hook, made)
     if before is None:
@@ -141,7 +141,7 @@ def checked(made: Any, before: Any, hook: Any) -> Any:
 
 
 def _kind(tensor: Any) -> str:
-    """The type of a tensor; those that have no old name are called as PyTorch's engine does."""
+    """The type of a tensor for errors, as PyTorch's engine names it."""
     dtype = tensor.dtype
     if dtype.is_complex or dtype.scalar_name in ("Bool", "BFloat16"):
         return f"CPU{dtype.scalar_name}Type"
@@ -149,7 +149,7 @@ def _kind(tensor: Any) -> str:
 
 
 def run_pre_hooks(task: Any, node: Node, hooks: Hooks, values: Any, raw: bool) -> Any:
-    """The gradients a node is about to take, after all its pre-hooks."""
+    """Run a node's pre-hooks. Returns the gradients it receives."""
     grads = _wrapped(values, raw, [device_of(node)] * len(values))
     here = probe.here
     for index, hook in enumerate(list(hooks.values())):
@@ -166,7 +166,7 @@ def run_pre_hooks(task: Any, node: Node, hooks: Hooks, values: Any, raw: bool) -
 def run_post_hooks(
     task: Any, node: Node, hooks: Hooks, outputs: Any, inputs: Any, raw: bool
 ) -> Any:
-    """The gradients a node returned, after all its post-hooks."""
+    """Run a node's post-hooks. Returns the gradients it sends."""
     targets = [None if n is None else device_of(n) for n, _ in node.next_functions]
     results = _wrapped(outputs, raw, targets)
     sources = _wrapped(inputs, raw, [device_of(node)] * len(inputs))

@@ -1,4 +1,4 @@
-"""Hooks on many tensors: called once when all of their gradients are there, or the first."""
+"""Hooks on several tensors: called when all of their gradients are complete, or any."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _MultiHandle(RemovableHandle):
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all"
 ) -> RemovableHandle:
-    """Call `fn` once a backward has brought all gradients of `tensors` it will bring (or any)."""
+    """Call `fn` when a backward has all gradients of `tensors` that it will compute (or any)."""
     if mode not in ("all", "any"):
         raise multi_hook_mode(mode)
     if mode == "any":
@@ -103,7 +103,7 @@ def _running() -> Any:
 
 
 def _will_run(task: Any, node: Node) -> bool:
-    """Whether a backward reaches a node and wants it."""
+    """Whether the running backward will run a node."""
     if task.exec_info is not None:
         entry = task.exec_info.get(node)
         if entry is not None and entry.captures and not node.topological_nr:

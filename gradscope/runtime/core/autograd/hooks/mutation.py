@@ -1,4 +1,4 @@
-"""`allow_mutation_on_saved_tensors`: what is saved is copied before it is written to."""
+"""`allow_mutation_on_saved_tensors`: saved tensors are copied before they are modified."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 
 class _Handle:
-    """A saved tensor, and the copy that was made when it was first written to."""
+    """A saved tensor, and a copy from before its first modification."""
 
     __slots__ = ("__weakref__", "array", "copy", "tensor", "version")
 
     def __init__(self, tensor: Any) -> None:
         self.array = tensor._array
         self.version = version_of(tensor)
-        self.tensor: Any = tensor.detach()  # the tensor itself would hold its own node
+        self.tensor: Any = tensor.detach()  # the tensor itself would reference its node
         self.copy: Any = None
 
 
 class _AllowMutationOnSavedContext:
-    """What was saved inside, and copies of what was written to since.
+    """Tensors saved in the block, and copies of those modified since.
 
-    Every write to the memory of a saved tensor counts, whichever window it goes through.
+    Every write to the memory of a saved tensor counts, through any view.
     """
 
     def __init__(self) -> None:
@@ -40,17 +40,17 @@ class _AllowMutationOnSavedContext:
 
     @property
     def original(self) -> dict[_Handle, Any]:
-        """What has not been written to."""
+        """Saved tensors that were not modified."""
         return {handle: handle.tensor for handle in self._handles() if handle.copy is None}
 
     @property
     def cloned(self) -> dict[_Handle, Any]:
-        """Copies of what has."""
+        """Copies of those that were modified."""
         return {handle: handle.copy for handle in self._handles() if handle.copy is not None}
 
     @property
     def tid_to_weakhandle(self) -> dict[tuple[int, int], Any]:
-        """All of them, by what they were when they were saved."""
+        """All saved tensors by id and version."""
         return {(id(handle.array), handle.version): handle for handle in self._handles()}
 
     def _handles(self) -> list[_Handle]:
@@ -72,7 +72,7 @@ class _AllowMutationOnSavedContext:
         return handle.tensor if handle.copy is None else handle.copy
 
     def before_write(self, target: Any) -> None:
-        """Copy what was saved in the memory that is about to be written to."""
+        """Copy saved tensors whose memory is about to be modified."""
         for handle in self._saved.get(_memory(target), ()):
             if handle.copy is None:
                 handle.copy = wrap(handle.array.copy())
@@ -82,13 +82,13 @@ class _AllowMutationOnSavedContext:
 
 
 def _memory(tensor: Any) -> int:
-    """Which memory a tensor lies in; a saved tensor keeps it alive."""
+    """The identity of a tensor's memory, which a saved tensor keeps alive."""
     return id(root_of(tensor._array))
 
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
-    """Let what is saved inside be written to: backward sees it as it was when it was saved."""
+    """Allow in-place writes to saved tensors: backward uses the values from before."""
     state = local.state
     context = _AllowMutationOnSavedContext()
     with saved_tensors_hooks(context.pack, context.unpack):

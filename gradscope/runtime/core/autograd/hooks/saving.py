@@ -1,4 +1,4 @@
-"""Hooks on everything that is saved for backward inside a block."""
+"""Hooks on all tensors that are saved for backward inside a block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.making.factories import empty
 
 
 class saved_tensors_hooks:  # noqa: N801  (PyTorch's names, here and below)
-    """What is saved for backward inside goes through `pack_hook`, and out by `unpack_hook`."""
+    """Saves the result of `pack_hook` in place of a tensor; `unpack_hook` restores the tensor."""
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
@@ -26,7 +26,7 @@ class saved_tensors_hooks:  # noqa: N801  (PyTorch's names, here and below)
 
 
 def push(pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-    """Let all that this thread saves from now on go through these."""
+    """Use these hooks for everything that this thread saves from now on."""
     state = local.state
     if state.disabled_saved_hooks is not None:
         raise errors.saved_hooks_disabled(state.disabled_saved_hooks)
@@ -35,7 +35,7 @@ def push(pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> 
 
 
 def pop() -> None:
-    """Take the last hooks away again."""
+    """Remove the last hooks."""
     state = local.state
     state.saved_hooks.pop()
     state.refresh()
@@ -48,7 +48,7 @@ def top() -> Any:
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """Keep what is saved in host memory; what lies there already is kept as it is."""
+    """Save tensors in host memory. Those on the CPU stay unchanged."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Any) -> Any:
@@ -67,7 +67,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Refuse saved-tensor hooks inside, with this message."""
+    """Refuse saved-tensor hooks inside the block, with this message."""
     before = local.state.disabled_saved_hooks
     disable(error_message)
     try:

@@ -1,1 +1,1 @@
-"""Switches of autograd: whether history is recorded, whether anomalies are looked for."""
+"""Modes of autograd: grad mode, inference mode and anomaly mode."""

@@ -1,4 +1,4 @@
-"""Anomaly mode: remember where every node was made, and look for NaN in what it returns."""
+"""Anomaly mode: stores where nodes were created, and checks their results for NaN."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.runtime.core.state.thread import ThreadState, local
 
 
 def check_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> None:
-    """Raise at the first NaN a node returns."""
+    """Raise at the first NaN that a node returns."""
     if not local.state.check_nan:
         return
     for index, grad in enumerate(outputs):
@@ -26,7 +26,7 @@ def check_outputs(node: Node, outputs: Sequence[Any], *, raw: bool) -> None:
 
 
 def tell(node: Node) -> None:
-    """Warn with the forward stack of a node, then of the nodes whose backward made it."""
+    """Warn with the forward stack of a node, then of the nodes whose backward created it."""
     metadata = _metadata(node)
     if TRACEBACK not in metadata:
         _warn(
@@ -60,7 +60,7 @@ def _metadata(node: Node) -> dict[Any, Any]:
 
 
 def _warn(text: str) -> None:
-    """A warning, or where warnings are errors a line: the error under way is what counts."""
+    """Warn. If warnings are errors, print instead: the present error has priority."""
     try:
         warnings.warn(text, UserWarning, stacklevel=2)
     except UserWarning:
@@ -68,7 +68,7 @@ def _warn(text: str) -> None:
 
 
 class detect_anomaly:  # noqa: N801  (PyTorch's name)
-    """Context manager: find the operation whose backward makes a NaN."""
+    """Context manager: find the operation whose backward produces a NaN."""
 
     def __init__(self, check_nan: bool = True) -> None:
         self.before = ThreadState.anomaly_mode
@@ -88,7 +88,7 @@ class detect_anomaly:  # noqa: N801  (PyTorch's name)
 
 
 class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
-    """The same, as a switch that takes effect at once; a context manager that switches back."""
+    """The same with immediate effect; as a context manager, undone at the end."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.before = ThreadState.anomaly_mode
@@ -102,7 +102,7 @@ class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode, in all threads."""
+    """Set anomaly mode, in all threads."""
     for position, (name, value) in enumerate(
         {"enabled": enabled, "check_nan": check_nan}.items(), 1
     ):

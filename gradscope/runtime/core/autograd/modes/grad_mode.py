@@ -1,4 +1,4 @@
-"""Whether operations record their history, switched for a block, a function or a generator."""
+"""Grad mode for a block, a function or a generator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.state.warned import warn
 
 
 class Decorating:
-    """A context manager that also decorates functions, generators included."""
+    """A context manager that can also decorate functions and generators."""
 
     def clone(self) -> Any:
         return type(self)()
@@ -80,7 +80,7 @@ def _decorated_generator(mode: Decorating, function: Callable[..., Any]) -> Call
 
 
 def _set_grad_enabled(mode: bool) -> None:
-    """Switch; a function mode sees this like a call of any other function."""
+    """Set grad mode. A function mode sees this call."""
     state = local.state
     state.grad_enabled = mode and not (state.inference or state.below_autograd)
     state.grad_wanted = mode
@@ -101,7 +101,7 @@ class _GradMode(Decorating):
 
 
 def _switched(enabled: bool) -> tuple[bool, bool]:
-    """Switch grad mode, and return what it was. See Note [Inference tensors]."""
+    """Set grad mode, and return the old one. See Note [Inference tensors]."""
     state = local.state
     before = (state.grad_enabled, state.grad_wanted)
     if state.function_modes:
@@ -113,7 +113,7 @@ def _switched(enabled: bool) -> tuple[bool, bool]:
 
 
 class no_grad(_GradMode):  # noqa: N801  (PyTorch's names, here and below)
-    """Record no history inside."""
+    """Record no operations inside."""
 
     enabled = False
 
@@ -123,7 +123,7 @@ class no_grad(_GradMode):  # noqa: N801  (PyTorch's names, here and below)
 
 
 class enable_grad(_GradMode):  # noqa: N801
-    """Record history inside, also within `no_grad`."""
+    """Record operations inside, also within `no_grad`."""
 
     enabled = True
 
@@ -133,7 +133,7 @@ class enable_grad(_GradMode):  # noqa: N801
 
 
 class set_grad_enabled(_GradMode):  # noqa: N801
-    """Switch at once; as a context manager, switch back at the end."""
+    """Set grad mode; as a context manager, restore it at the end."""
 
     def __init__(self, mode: bool) -> None:
         self.enabled = mode
@@ -154,7 +154,7 @@ class set_grad_enabled(_GradMode):  # noqa: N801
 
 
 class set_multithreading_enabled(Decorating):  # noqa: N801
-    """Whether nodes of other devices run in threads of their own; switches at once."""
+    """Choose whether nodes of devices run on their own threads; effective at once."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
@@ -176,7 +176,7 @@ def is_multithreading_enabled() -> bool:
 
 
 class inference_mode(Decorating):  # noqa: N801
-    """Record nothing at all inside: no history, no writes. With `mode=False`: as outside of it."""
+    """Record neither operations nor versions inside. `mode=False`: normal mode."""
 
     def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
@@ -217,7 +217,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _force_original_view_tracking(Decorating):  # noqa: N801
-    """Whether views made inside get a new history by being taken again; switches at once."""
+    """Choose whether views are replayed for a new history; effective at once."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
@@ -243,7 +243,7 @@ def is_view_replay_enabled() -> bool:
 
 
 class _unsafe_preserve_version_counter(Decorating):  # noqa: N801
-    """Hide all writes inside from the counters of these tensors, whatever gradients that costs."""
+    """Hide in-place writes from the versions of these tensors. Gradients may become wrong."""
 
     def __init__(self, tensors: Any) -> None:
         self.tensors = tensors if isinstance(tensors, tuple | list) else (tensors,)

@@ -1,1 +1,1 @@
-"""What functions take besides their row's arguments: `out=`, `axis=`."""
+"""Arguments that functions accept besides those of their row: `out=`, `axis=`."""

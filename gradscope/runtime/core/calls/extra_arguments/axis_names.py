@@ -1,4 +1,4 @@
-"""Functions that take `axis=` for `dim=`, and `keepdims=` for `keepdim=`, as in NumPy."""
+"""Functions that accept `axis=` for `dim=`, and `keepdims=` for `keepdim=`, as in NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradscope.runtime.core.rows.parameters import BY_NAME, REQUIRED, FunctionPa
 
 
 class _Missing:
-    """Stands for a `dim` that has no default, and was given under neither name."""
+    """Marks a `dim` without default that was given under neither name."""
 
     def __repr__(self) -> str:
         return "<required>"

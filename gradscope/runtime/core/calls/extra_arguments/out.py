@@ -1,4 +1,4 @@
-"""`out=`: the result of a call in a tensor that was there before."""
+"""`out=`: writes the result of a call to an existing tensor."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
 
 def written(name: str, made: Any, out: Any, inputs: tuple[Any, ...] = ()) -> Any:
-    """Put the result of a function into `out`, which takes its shape if it has another.
+    """Write the result of a function to `out`, which is resized if its shape differs.
 
-    `inputs` are what the result was made of, whose memory `out` may not meet halfway.
+    `inputs` are the function's inputs, whose memory `out` may not overlap partially.
     """
     if out is None:
         return made
@@ -61,7 +61,7 @@ def _one_written(name: str, made: Any, out: Any, inputs: tuple[Any, ...]) -> Any
 
 
 def dtype_inside(dtype: Any, out: Any) -> Any:
-    """What sums and products are computed in that are written into `out`: its own dtype."""
+    """The dtype in which sums and products are computed that are written to `out`: its own."""
     own = getattr(out, "dtype", dtype)
     if dtype is None or own is dtype_named(dtype):
         return own
@@ -72,7 +72,7 @@ def dtype_inside(dtype: Any, out: Any) -> Any:
 
 
 def _all_written(name: str, made: Sequence[Any], out: Any, inputs: tuple[Any, ...]) -> Any:
-    """Several results, each into its own tensor."""
+    """Write several results, each to its own tensor."""
     given = type(out).__name__
     if not isinstance(out, tuple | list):
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {given}")
@@ -134,7 +134,7 @@ def _elsewhere(name: str, made: Any, out: Any) -> Exception:
 
 
 def _check_dtype(name: str, made: Any, out: Any) -> None:
-    """Refuse a dtype that PyTorch's function of this name would refuse."""
+    """Refuse a dtype that PyTorch's function of this name refuses."""
     said = rules.other_dtype(name)
     fits = dtypes.can_cast(made.dtype, out.dtype)
     if name.startswith("fft_"):
@@ -171,13 +171,13 @@ def _check_median(made: Sequence[Any], out: Sequence[Any]) -> None:
 
 
 def _class_name(tensor: Any) -> str:
-    """What PyTorch's C++ calls tensors of a dtype: by their old classes where there were any."""
+    """PyTorch's C++ name for tensors of a dtype: the legacy class if there is one."""
     name = tensor.dtype.scalar_name
     return f"torch.{name}Tensor" if name in rules.OLD_CLASSES else f"CPU{name}Type"
 
 
 def refuse_overlap(name: str, made: Any, out: Any, inputs: tuple[Any, ...]) -> None:
-    """Refuse to write over memory of which an input sees another part, where PyTorch looks."""
+    """Refuse to write to memory that an input sees partially, where PyTorch checks."""
     if not inputs or name in rules.OVERLAPPING:
         return
     free = rules.OVERLAPPING_INPUTS.get(name, ())
@@ -192,7 +192,7 @@ def refuse_overlap(name: str, made: Any, out: Any, inputs: tuple[Any, ...]) -> N
             else write_wrong_shape(out.shape, made.shape)
         )
     if out._storage is None and name not in rules.APART:
-        return  # nobody else sees its memory
+        return  # no other references to its memory
     overlap.refuse_partial_overlap(out, tuple(seen), apart=name in rules.APART)
 
 

@@ -1,4 +1,4 @@
-"""Functions with an argument `out=`, made of those without."""
+"""Adds the argument `out=` to functions."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def taking_out(made: Any) -> Any:
 
 
 def put_into(op: Operation, arguments: tuple[Any, ...], out: Any) -> Any:
-    """What a road does with `out=`: the call without it, then the write."""
+    """Call an operation without `out=`, then write its result to `out`."""
     return written(op.base_name, op.call_with(*arguments), out, arguments)
 
 
 def _row_taking_out(row: Any) -> FunctionType:
-    """A road whose text has `out=`: a call without it pays one comparison."""
+    """The generated function of a row with `out=`: a call without it costs one comparison."""
     op: Operation = row.op
     scope = {**row.__globals__, "put_into": put_into}
 
@@ -67,7 +67,7 @@ def _row_taking_out(row: Any) -> FunctionType:
 
 
 def _function_taking_out(inner: FunctionType) -> FunctionType:
-    """A function around one that is built of operations, with its parameters and `out=`."""
+    """A function around a composite one, with its parameters and `out=`."""
     arguments = parameters(inner)
     given = "".join(f"{p.starred}, " for p in arguments if p.kind is not BY_NAME)
     lines = LINES_IN_ITS_DTYPE if inner.__name__ in rules.IN_ITS_DTYPE else LINES

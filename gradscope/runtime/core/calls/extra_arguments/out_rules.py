@@ -1,4 +1,4 @@
-"""What PyTorch's functions ask of a tensor given as `out=`, where that is not what most ask."""
+"""PyTorch's rules for tensors given as `out=`, for functions that deviate from the usual ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ VIEW_COPIES = _words(
     view_copy
     """
 )
-"""What copies what a view shows."""
+"""Functions that copy the content of a view."""
 
 LISTED = MappingProxyType({
     "split_copy": "split_copy_Tensor_out()", "unbind_copy": "unbind_copy_int_out",
     "split_with_sizes_copy": "split_with_sizes_copy_out",
 })  # fmt: skip
-"""These write a list of tensors, give nothing back, and have another name for its length."""
+"""These write a list of tensors, return nothing, and have another name for its length."""
 
 REPEATED = _words(
     """
@@ -35,7 +35,7 @@ REPEATED = _words(
     zeros
     """
 )
-"""These write into a tensor that shows an element at several places."""
+"""These write to a tensor that shows an element at several indices."""
 
 OVERLAPPING = VIEW_COPIES | _words(
     """
@@ -52,12 +52,12 @@ OVERLAPPING = VIEW_COPIES | _words(
     vdot vecdot vstack
     """
 )
-"""These do not look whether an input shares memory with it."""
+"""These do not check whether an input shares memory with it."""
 
 OVERLAPPING_INPUTS = MappingProxyType({
     "addbmm": (1, 2), "addmv": (1, 2), "baddbmm": (1, 2),
 })  # fmt: skip
-"""These do not look at some of their inputs."""
+"""These do not check some of their inputs."""
 
 APART = _words("cross linalg_cross")
 """These refuse an input itself, too."""
@@ -77,7 +77,7 @@ UNRECORDED = _words(
     special_spherical_bessel_j0 split_with_sizes_copy
     """
 )
-"""These have no derivative, and write into a tensor that requires grad."""
+"""These have no derivative, and write to a tensor that requires grad."""
 
 COPYING = _words(
     """
@@ -85,7 +85,7 @@ COPYING = _words(
     nanquantile ndtr quantile tensordot
     """
 )
-"""These copy their result into it, and the copy is recorded."""
+"""These copy their result to it, and the copy is recorded."""
 
 UNWATCHED = VIEW_COPIES | _words(
     """
@@ -94,16 +94,16 @@ UNWATCHED = VIEW_COPIES | _words(
     normal ones rand range slice_scatter softmax zeros
     """
 )
-"""These refuse it if it requires grad, not their inputs."""
+"""These refuse it if it requires grad, but not inputs that do."""
 
 IN_ITS_DTYPE = _words("cumprod cumsum prod")
-"""These compute in the dtype it has, as if that were their `dtype=` (and so does `sum`)."""
+"""These compute in its dtype, as if given as `dtype=` (and so does `sum`)."""
 
 OVER_A_DIM = _words("median nanmedian")
-"""These write two tensors, of the very dtypes they make, and only over a dim."""
+"""These write two tensors, of exactly their dtypes, and only over a dim."""
 
 CONTIGUOUS = _words("cholesky cholesky_solve fft_ihfft2 fft_ihfftn linalg_tensorinv")
-"""These make it contiguous when they give it another size, though their result is not."""
+"""These make it contiguous when they resize it, though their result is not."""
 
 CONTIGUOUS_AGAIN = _words("cholesky_inverse geqrf householder_product linalg_eig lstsq orgqr ormqr")
 """These do so if it had elements."""
@@ -114,7 +114,7 @@ REREADING = _words(
     take take_along_dim
     """
 )
-"""These say of an input of another size that it overlaps; others that it cannot grow."""
+"""These report for an input of another size that it overlaps; others that it cannot grow."""
 
 UNSAID = _words(
     """
@@ -122,7 +122,7 @@ UNSAID = _words(
     multinomial narrow_copy normal ones rand randint randn randperm range zeros
     """
 )
-"""These give it another size without a warning."""
+"""These resize it without a warning."""
 
 FACTORIES = _words(
     """
@@ -130,7 +130,7 @@ FACTORIES = _words(
     randperm range zeros
     """
 )
-"""These make what they give on the device of `out`."""
+"""These create their result on the device of `out`."""
 
 EXACT_DEVICE = _words(
     """
@@ -139,7 +139,7 @@ EXACT_DEVICE = _words(
     scatter scatter_add select_copy slice_copy svd topk view_as_complex_copy view_as_real_copy
     """
 )
-"""These say otherwise that it is on another device."""
+"""These have another message for another device."""
 
 _TWO = "Expected result and input tensors to be on the same device, but got result on"
 
@@ -167,7 +167,7 @@ ELSEWHERE = MappingProxyType({
     "got the output tensor on {out}, input tensor a on {made}, and input tensor b on {made}",
     "vecdot": f"linalg.vecdot: {_TWO} {{made}} and input on {{out}}",
 })  # fmt: skip
-"""What these say of one on another device, who check it themselves."""
+"""Messages of functions that check the device themselves."""
 
 SAID_AS = MappingProxyType({
     **{name: f"aten::{name}" for name in VIEW_COPIES - LISTED.keys()},
@@ -202,7 +202,7 @@ SAID_AS = MappingProxyType({
     "xlog1py": "special_xlog1py", "zeta": "special_zeta", "take_along_dim": "gather",
     "zeros": "aten::zeros",
 })  # fmt: skip
-"""What these are called where autograd refuses them."""
+"""Names of functions in autograd's errors."""
 
 # -- dtypes ------------------------------------------------------------------------------------
 # {made} and {out} are dtypes as PyTorch's C++ prints them, {made_c} and {out_c} as C does.
@@ -263,13 +263,13 @@ OTHER = {
     "out.dtype = {out}": "take",
     "Expected out type to be {made} but got {out}": "where",
 }  # fmt: skip
-"""What functions say that ask for the very dtype of their result."""
+"""Messages of functions that require exactly the dtype of their result."""
 
 TRANSFORMS = {
     "a complex": "fft fftn ifft ifftn ihfft ihfftn rfft rfftn",
     "a floating point": "hfft hfftn irfft irfftn",
 }
-"""Of which kind transforms ask it to be; those over two dims are called as those over n."""
+"""The kind of dtype that transforms require; those over two dims use the names of those over n."""
 
 SAID_OF_FFT = {"fft_ifft2": "fftn", "fft_ifftn": "fftn"}
 
@@ -296,24 +296,24 @@ UNFIT = {
     "ldexp can't be cast to the desired output type {out}": "ldexp",
     "mvlgamma: result type {made} can't be cast to the desired output type {made}": "mvlgamma",
 }  # fmt: skip
-"""What functions say of a dtype that their result cannot be cast to."""
+"""Messages about a dtype to which the result cannot be cast."""
 
 TYPE_ERRORS = _words("cat column_stack dstack hstack row_stack stack vstack")
 
 
 OLD_CLASSES = _words("Byte Char Double Float Half Int Long Short")
-"""Dtypes of which tensors had a class each: `torch.FloatTensor`."""
+"""Dtypes with a legacy class of tensors: `torch.FloatTensor`."""
 
 
 @cache
 def other_dtype(name: str) -> str | None:
-    """What a function says that asks for the very dtype of its result."""
+    """The message of a function that requires exactly the dtype of its result."""
     return _found(OTHER, name)
 
 
 @cache
 def unfit_dtype(name: str) -> str:
-    """What a function says of a dtype that its result cannot be cast to."""
+    """The message about a dtype to which a function's result cannot be cast."""
     for kind, names in TRANSFORMS.items():
         called = SAID_OF_FFT.get(name) or name.removeprefix("fft_").replace("2", "n")
         if name.startswith("fft_") and called in names.split():

@@ -1,4 +1,4 @@
-"""What PyTorch offers besides: `out=` of functions, methods that write as functions."""
+"""Which functions PyTorch offers with `out=`, and which in-place methods as functions."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ WITH_OUT = VIEW_COPIES | _names(
     triangular_solve tril triu true_divide trunc var vdot vstack where xlogy zeros
     """
 )
-"""Functions that take `out=`, by their name in the top module or in one of its parts."""
+"""Functions with `out=`, by name in the top module or one of its submodules."""
 
 NN_WITH_OUT = ("gelu", "logsigmoid", "softplus", "softshrink")
-"""Functions of `nn.functional` that take it."""
+"""Functions of `nn.functional` with `out=`."""
 
 IN_PLACE = _names(
     """
@@ -72,7 +72,7 @@ IN_PLACE = _names(
     xlogy_ zero_
     """
 )
-"""Methods that write to their tensor and are functions of the top module, too."""
+"""In-place methods that are also functions of the top module."""
 
 WITH_AXIS = _names(
     """
@@ -81,4 +81,4 @@ WITH_AXIS = _names(
     quantile softmax sort squeeze take_along_dim tensor_split topk unbind unsqueeze
     """
 )
-"""Functions and methods that take `axis=` for `dim=`, besides those that say so themselves."""
+"""Functions and methods with `axis=` for `dim=`, besides those that declare it."""

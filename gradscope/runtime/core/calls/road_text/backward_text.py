@@ -1,4 +1,4 @@
-"""The texts of backwards, and of the words their formulas are written in."""
+"""Generated backwards, and the words of their formulas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.core.rows.plan import RoadPlan, Slot
 
 
 def backward(plan: RoadPlan, formulas: Sequence[Any], *, arrays: bool, joint: bool) -> str:
-    """The text of a node's backward: on bare arrays, or on tensors for `create_graph`."""
+    """The text of a node's backward: on arrays, or on tensors for `create_graph`."""
     many = any(p.many for p in plan.tensors)
     lines = ["def run(node, grads):", "    saved = node._saved", "    if saved is None:"]
     lines += ["        return without_saved(node)"]
@@ -27,7 +27,7 @@ def backward(plan: RoadPlan, formulas: Sequence[Any], *, arrays: bool, joint: bo
     if not single:
         places = range(len(plan.differentiable))
         lines += [f"    {', '.join(f'(n_{i}, _)' for i in places)} = node.next_functions"]
-    # As PyTorch: all that was saved is unpacked, in its order, also for an undefined gradient.
+    # As in PyTorch: everything saved is unpacked, in order, also for an undefined gradient.
     for k, slot in enumerate(plan.slots):
         unpacked = [f"    {line}" for line in _unpack(plan.slots, [k], arrays)]
         if not single and slot.kind == "input" and len(slot.wanted_by) == 1:
@@ -91,7 +91,7 @@ def _formula_call(name: str, formula: Any, needs: str = "None") -> str:
 
 
 def hands_on(formula: Any) -> bool:
-    """Whether a formula is no more than `lambda grad: grad`."""
+    """Whether a formula is just `lambda grad: grad`."""
     code = getattr(formula.function, "__code__", None)
     return code is not None and formula.words == ("grad",) and code.co_code == _SAME
 

@@ -1,15 +1,15 @@
-"""How a call of an operation is spelled out: a short function for each, written at its first call.
+"""Generated code of calls: a short function for each operation, written at its first call.
 
-Everything that can be known from the declaration (how many tensors, which of them get gradients,
-what is kept for backward) is settled here once, so that a call does only what is left to do.
+Everything known from the declaration (the number of tensors, which of them get gradients, what is
+saved for backward) is decided here once, so that a call does only what remains.
 
 # Note [Roads of an operation]
-From one text come up to three functions. The `short` road takes tensors of one ordinary float type
-and nothing else; the one for a `number` takes a Python number as its second operand. What they do
-not know they hand to `long_way.call`, which promotes, wraps numbers and asks the modes, and then
-calls the `full` road. Each looks once, as it begins, whether there is a watcher, and reports the
-call to that one, though another may have come by then. Their lines are seen in tracebacks,
-in pdb and with `linecache.getlines("<gradscope: mm>")`, once the operation was called.
+One text generates up to three functions. The `short` road takes tensors of one ordinary float
+dtype; the one for a `number` takes a Python number as its second operand. Other calls they pass to
+`long_way.call`, which promotes, wraps numbers and calls the modes, and then calls the `full` road.
+Each checks once, at its beginning, for a watcher, and reports the call to that one, though another
+may have been set by then. Their lines are shown in tracebacks, in pdb and with
+`linecache.getlines("<gradscope: mm>")`, once the operation was called.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = [
 
 
 def with_out(plan: RoadPlan) -> RoadPlan:
-    """The plan of a function that takes `out=` besides."""
+    """The plan of a function that also takes `out=`."""
     out = Parameter("out", "out", tensor=False, keyword_only=True, has_default=True)
     return plan._replace(parameters=(*plan.parameters, out))
 
 
 def takes_number(plan: RoadPlan) -> bool:
-    """Whether the second input may be a Python number, which gives way in promotion."""
+    """Whether the second input may be a Python number, which does not affect promotion."""
     names = [p.name for p in plan.tensors]
     ordinary = plan.same_dtype and plan.kind in {"plain", "inplace"} and plan.numbers
     return ordinary and names == ["self", "other"]
@@ -49,7 +49,7 @@ def short(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
     """The text of the short road (see Note [Roads of an operation]).
 
     With `number`, `other` is a Python number, which takes the dtype of the tensor. With `out`, the
-    function takes one more argument: a tensor to put the result into.
+    function has a further argument: a tensor to write the result to.
     """
     arguments = ", ".join(p.public for p in plan.parameters)
     leave = f"return call(op, ({arguments}{',' if arguments else ''}))"
@@ -80,7 +80,7 @@ def short(plan: RoadPlan, *, number: bool = False, out: bool = False) -> str:
 
 
 def full(plan: RoadPlan) -> str:
-    """The text of the road below the dispatcher: arrays are given, everything is allowed."""
+    """The text of the path below the dispatcher: arrays are given, everything is supported."""
     lines = [f"def road({declared(arguments_in_full(plan))}):", "    state = local.state"]
     lines += [f"    tell = {watcher_method(plan, 'full')} if begin else None"]
     lines += _body(plan, road="full")
@@ -88,7 +88,7 @@ def full(plan: RoadPlan) -> str:
 
 
 def arguments_in_full(plan: RoadPlan) -> list[FunctionParameter]:
-    """What the road below the dispatcher takes: arguments, arrays, and when the call began."""
+    """The parameters of the path below the dispatcher: arguments, arrays, start time."""
     names = [p.name for p in plan.parameters]
     return [
         FunctionParameter(name)
@@ -109,7 +109,7 @@ def _unwrap(p: Parameter) -> str:
 
 
 def _guards(plan: RoadPlan, leave: str, *, number: bool) -> list[str]:
-    """What the short road must make sure of: one ordinary dtype all over."""
+    """The conditions of the short road: one ordinary dtype for all."""
     single = [p for p in plan.tensors if not (p.many or p.optional or p.not_promoted)]
     lines: list[str] = []
     if number:
@@ -169,7 +169,7 @@ def _body(plan: RoadPlan, *, road: str) -> list[str]:
 
 
 def _computed(plan: RoadPlan, into: str = "") -> list[str]:
-    """The kernel's call, and what is said when NumPy refuses it."""
+    """The kernel's call, and the error if NumPy refuses it."""
     arguments = ", ".join(filter(None, (_array_arguments(plan), into)))
     return [
         "    try:",
@@ -182,7 +182,7 @@ def _computed(plan: RoadPlan, into: str = "") -> list[str]:
 
 
 def _laid(plan: RoadPlan) -> list[str]:
-    """The result in the order that its row's rule asks for."""
+    """The result in the layout of its row's rule."""
     given = "".join(f"*a_{p.name}, " if p.many else f"a_{p.name}, " for p in plan.tensors)
     lay = f"    result = lie(result, ({given}))"
     if plan.layout_rule_asked == "always":
@@ -193,13 +193,13 @@ def _laid(plan: RoadPlan) -> list[str]:
 
 
 def _array_arguments(plan: RoadPlan) -> str:
-    """What the kernel is called with: arrays for tensors, the rest as it is."""
+    """The kernel's arguments: arrays for tensors, the rest unchanged."""
     values = [(p, f"a_{p.name}" if p.tensor else p.name) for p in plan.parameters]
     return ", ".join(f"{p.name}={value}" if p.keyword_only else value for p, value in values)
 
 
 def _wrapping(plan: RoadPlan) -> list[str]:
-    """Tensors around the kernel's arrays, still without history."""
+    """Tensors from the kernel's arrays, still detached."""
     if plan.outputs != 1:
         return ["    made = wrap_all(result)", "    node = None"]
     lines = [
@@ -227,7 +227,7 @@ def _attach(plan: RoadPlan) -> list[str]:
 
 
 def _inplace_body(plan: RoadPlan, *, road: str) -> list[str]:
-    """Write into `self`, then give it its new history."""
+    """Write to `self`, then set its new edge."""
     inputs = [p.name for p in plan.tensors if not (road == "number" and p.name == "other")]
     memory = "" if plan.memory is None else ", op.plan"
     lines = [
@@ -264,9 +264,9 @@ def _inplace_body(plan: RoadPlan, *, road: str) -> list[str]:
 
 
 def _cloned(plan: RoadPlan) -> list[str]:
-    """Copy what `self` holds before it is written over, if a gradient will read it.
+    """Copy `self` ahead of the write, if a gradient will read it.
 
-    The kernel still gets the array of the target: some kernels write into it.
+    The kernel still gets the array of the target: some kernels write to it.
     """
     if not plan.clones_self:
         return []

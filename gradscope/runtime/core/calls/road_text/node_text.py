@@ -1,4 +1,4 @@
-"""The part of a road that makes a node: its edges, its number, what it keeps."""
+"""The part of a road that creates a node: its edges, its number, its saved values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gradscope.runtime.core.rows.plan import RoadPlan, Slot
 
 
 def edge_lines(plan: RoadPlan, road: str) -> list[str]:
-    """Where the gradients of the differentiable inputs go: an edge, or something false."""
+    """The edges of the differentiable inputs: an edge, or something false."""
     lines: list[str] = []
     for p in plan.tensors:
         if p.name not in plan.differentiable:
@@ -66,12 +66,12 @@ def node_lines(plan: RoadPlan, road: str) -> list[str]:
 
 
 def topological(plan: RoadPlan, many: set[str]) -> list[str]:
-    """One more than the highest number among the nodes the gradients go to."""
+    """One more than the highest topological number of the next nodes."""
     any_order = "node.topological_nr = above(functions)"
     if many:
         return [any_order]
     counted = [f"    {line}" for line in _topological(plan.differentiable)]
-    # An edge that leads nowhere has no node: it is counted and saved for as if it were not there.
+    # An edge that leads nowhere has no node. It is treated as missing for counts and saving.
     absent = [f"    e_{n} = e_{n} if e_{n} and e_{n}[0] else None" for n in plan.differentiable]
     return ["try:", *counted, "except AttributeError:", f"    {any_order}", *absent]
 
@@ -89,7 +89,7 @@ def _topological(names: tuple[str, ...]) -> list[str]:
 
 
 def _kept_result(plan: RoadPlan, road: str) -> list[str]:
-    """What `save_output` does with a result that is new, where no hook is to pack it."""
+    """The work of `save_output` for a new result, without hooks."""
     if not _keeps_new_result(plan, road):
         return []
     return [
@@ -137,7 +137,7 @@ def keep_slot(plan: RoadPlan, slot: Slot, road: str) -> str:
         value = f"save_output({made}, node, {slot.nr}, state)"
     else:
         value = _keep_input(plan, slot.source, road)
-    # As PyTorch: an output is kept always, an input unless the one gradient that reads it is
+    # As in PyTorch: an output is always saved; an input unless the only gradient that reads it is
     # unwanted.
     if slot.kind == "output" or len(slot.wanted_by) != 1 or len(plan.differentiable) == 1:
         return value
@@ -151,7 +151,7 @@ def _held(road: str) -> str:
 
 
 def _keep_input(plan: RoadPlan, name: str, road: str) -> str:
-    """The tensor itself while nobody has written to it, else a SavedVariable with its version."""
+    """The tensor itself if it was never written to, otherwise a SavedVariable with its version."""
     p = next(p for p in plan.parameters if p.name == name)
     if p.many:
         return f"[save_input(t, state) for t in {name}]"

@@ -1,4 +1,4 @@
-"""The globals of roads: what their texts may name."""
+"""The globals of roads."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ NUMBERS64: dict[float, Any] = {}
 
 
 NO_OUTPUT: tuple[tuple[int, ...], Any] = ((0,), np.dtype(np.bool_))
-"""What a node knows of an output that its operation left out; no gradient of it is made up."""
+"""Metadata of an output that its operation left out; its gradient stays undefined."""
 
 
 def number_array(number: float, dtype: Any, known: dict[float, Any]) -> Any:
-    """A number as an array without dimensions, remembered for the next time."""
+    """A number as an array without dims, cached."""
     made = np.asarray(number, dtype)
     made.flags.writeable = False
     if number and len(known) < 1024:  # 0.0 and -0.0 are one key
@@ -72,14 +72,14 @@ def scope_of(op: Operation) -> dict[str, Any]:
         "attach_view": attaches(op.traits) or attach_view,
         "kernel": op.kernel,
         "lie": rule_of(op.traits),
-        "last_meta": [((None, None),)],  # of the last call: mostly it is this one's, too
+        "last_meta": [((None, None),)],  # of the last call, which is mostly the same
         "op": op,
     }
 
 
 @layout_only
 def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
-    """Make `node` the history of several outputs; it takes no gradient for indices at the end."""
+    """Make `node` the history of several outputs. It receives no gradient for trailing indices."""
     count = 0
     for nr, one in enumerate(made):
         if one is not None and nr not in without and one._array.dtype.kind in "fcV":
@@ -91,7 +91,7 @@ def connect(node: Node, made: Sequence[Any], without: tuple[int, ...]) -> None:
 
 
 def save_results(node: Any, target: Any, state: ThreadState) -> None:
-    """Keep what an in-place operation wrote, now that it is written."""
+    """Save the result of an in-place operation, after it is written."""
     kept = list(node._saved)
     for place, slot in enumerate(node.op.plan.slots):
         if slot.kind == "output":
@@ -102,7 +102,7 @@ def save_results(node: Any, target: Any, state: ThreadState) -> None:
 
 
 def defined_arrays(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:
-    """Incoming gradients with zeros for those that never came; None if none came."""
+    """Incoming gradients with zeros for undefined ones; None if all are undefined."""
     if all(grad is None for grad in grads):
         return None
     return [
@@ -124,7 +124,7 @@ def defined_tensors(node: Node, grads: Sequence[Any]) -> Sequence[Any] | None:
 
 
 def one_dtype(arrays: Sequence[Any]) -> bool:
-    """Whether all arrays hold the same kind of number."""
+    """Whether all arrays have the same dtype."""
     return all(array.dtype is arrays[0].dtype for array in arrays)
 
 
@@ -169,4 +169,4 @@ _SHARED: dict[str, Any] = {
     "count_write": count_write,
     "write": write,
 }
-"""What the roads of all operations name."""
+"""Globals of the roads of all operations."""

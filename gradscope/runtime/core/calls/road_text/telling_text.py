@@ -6,12 +6,12 @@ from gradscope.runtime.core.rows.plan import RoadPlan
 
 
 def begins(plan: RoadPlan, road: str) -> list[str]:
-    """Lines that look whether somebody watches, and then, what time it is."""
+    """Lines that check for a watcher, and then read the clock."""
     return [f"tell = {watcher_method(plan, road)}", "begin = 0 if tell is None else clock()"]
 
 
 def watcher_method(plan: RoadPlan, road: str) -> str:
-    """The watcher method for such calls, as text; it is None at run time if nobody watches."""
+    """The watcher's method for such calls, as text; None at run time without a watcher."""
     if plan.kind == "inplace":
         return "probe.wrote"
     if not _ordinary(plan, road):
@@ -32,11 +32,11 @@ def tell_call(plan: RoadPlan, road: str) -> str:
 
 
 _DEPTH = {"short": 1, "number": 2, "full": 3}
-"""How far above a road the frame stands that called it (see Note [Roads of an operation])."""
+"""Number of frames from a road up to its caller (see Note [Roads of an operation])."""
 
 
 def _ordinary(plan: RoadPlan, road: str) -> bool:
-    """Whether a call has one or two tensors, always, and one result."""
+    """Whether a call always has one or two tensors and one result."""
     regular = not any(p.many or p.optional for p in plan.tensors) and not _held(plan)
     return plan.outputs == 1 and regular and len(_inputs(plan, road)) in (1, 2)
 

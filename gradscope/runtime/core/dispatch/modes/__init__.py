@@ -1,1 +1,1 @@
-"""`__torch_dispatch__`: operations offered to modes below autograd."""
+"""`__torch_dispatch__`: modes that see operations below autograd."""

@@ -1,7 +1,6 @@
-"""`torch.ops.aten`: the operations under PyTorch's names, for modes that see them run.
+"""`torch.ops.aten`: the operations under PyTorch's names, for dispatch modes.
 
-What there is follows from the table of operations; only where a row is called otherwise than
-PyTorch's overload is it said here.
+It follows from the table of operations. Only names of overloads that differ are listed here.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ OVERLOADS = {
     "threshold.in_place": "threshold_.default", "_to_copy.whole": "_to_copy.default",
     "transpose": "transpose.int", "unbind": "unbind.int", "unsafe_split": "unsafe_split.Tensor",
 }  # fmt: skip
-"""Rows that PyTorch calls otherwise."""
+"""Rows whose overload has another name in PyTorch."""
 
 BY_NAME = frozenset({"alpha", "dtype", "generator", "memory_format"})
-"""Parameters that PyTorch takes by name only."""
+"""Parameters that PyTorch accepts by name only."""
 
 
 def overload_name(op: Operation) -> str:
-    """The overload that an operation is in PyTorch: `mul.Tensor`."""
+    """PyTorch's overload of an operation: `mul.Tensor`."""
     known = OVERLOADS.get(op.name)
     if known is not None:
         return known
@@ -51,7 +50,7 @@ def overload_name(op: Operation) -> str:
 
 
 class Schema:
-    """What an overload takes and returns."""
+    """Arguments and results of an overload."""
 
     def __init__(self, op: Operation, name: str) -> None:
         base, _, overload = name.partition(".")
@@ -69,7 +68,7 @@ class Schema:
 
 
 class OpOverload:
-    """One operation as modes are given it. Called inside a mode, it runs below that mode."""
+    """One operation as modes receive it. Called inside a mode, it runs below that mode."""
 
     namespace = "aten"
 
@@ -95,7 +94,7 @@ class OpOverload:
         return run(*self._bound(args, kwargs))
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Operation, list[Any]]:
-        """The row that takes these arguments, and the arguments in its order."""
+        """The row that fits these arguments, and the arguments in its order."""
         for op in sorted(self.rows, key=lambda op: len(op.plan.parameters)):
             values = _values(op.plan.parameters, args, kwargs)
             if values is not None:
@@ -106,7 +105,7 @@ class OpOverload:
         )
 
     def redispatch(self, keys: Any, *args: Any, **kwargs: Any) -> Any:
-        """Go on with these keys."""
+        """Continue with these keys."""
         from gradscope.runtime.core.dispatch.operators.built_in import operator_of
         from gradscope.runtime.core.dispatch.operators.key_dispatch import run as run_keys
 
@@ -135,7 +134,7 @@ def _values(parameters: tuple[Parameter, ...], args: Any, kwargs: Any) -> list[A
 
 
 class OpOverloadPacket:
-    """All overloads of one operation; called, it is the function users call."""
+    """All overloads of one operation. Calling it calls the public function."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -184,11 +183,11 @@ class Namespace:
             self._of[op] = known
             if (
                 COMPARES in op.traits and overload == "Tensor"
-            ):  # with a number, PyTorch's is another
+            ):  # with a number it is another one in PyTorch
                 packet._overloads.setdefault("Scalar", OpOverload(packet, "Scalar", op))
 
     def overload_of(self, op: Operation) -> OpOverload:
-        """What modes are given for a row."""
+        """The overload that modes receive for a row."""
         if op not in self._of:
             self._fill()
         return self._of[op]

@@ -1,4 +1,4 @@
-"""Functions that are no operations of the table, and that dispatch modes see all the same."""
+"""Functions that are not in the table of operations, but that dispatch modes see."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OUTLYING = {
     "linspace": "linspace.default", "randint": "randint.low", "randperm": "randperm.default",
     "tensor": "lift_fresh.default",
 }  # fmt: skip
-"""Functions of the top module that make tensors."""
+"""Functions of the top module that create tensors."""
 
 METHODS = {"detach": "detach.default", "item": "_local_scalar_dense.default"}
 
 
 def outlying(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, seen by dispatch modes if there are any."""
+    """The function, offered to dispatch modes if there are any."""
 
     @layout_only
     def dispatched(*args: Any, **kwargs: Any) -> Any:
@@ -35,7 +35,7 @@ def outlying(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _seen(name: str, act: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    if name == "lift_fresh.default":  # a tensor is made of numbers first, and then shown
+    if name == "lift_fresh.default":  # a tensor is first created, then shown
         return upward.given_to_modes(name, (act(*args, **kwargs),), {}, lambda made: made)
     requires_grad = kwargs.pop("requires_grad", False)
     base = name.partition(".")[0]

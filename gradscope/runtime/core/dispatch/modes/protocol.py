@@ -1,11 +1,11 @@
-"""`__torch_dispatch__`: modes that see operations run, below autograd.
+"""`__torch_dispatch__`: modes that see operations below autograd.
 
 # Note [Below autograd]
-While a mode is on, a call takes the long way round and the road below the dispatcher, whose kernel
-is then a stand-in: it asks the innermost mode with the tensors that were given. So the road makes
-the node, counts the write and shares the storage of a view, as ever, around what the mode returns.
-Inside a mode nothing is recorded, and an overload that is called runs on bare arrays, or is what
-the mode outside of it sees. A backward runs on tensors, so that modes see what its formulas do.
+While a mode is on, a call takes the general path, whose kernel is replaced by a stand-in that calls
+the innermost mode with the given tensors. So the path creates the node, counts the write and shares
+the storage of a view, as always, around the mode's result. Inside a mode nothing is recorded, and
+an overload runs on arrays, or goes to the next outer mode. A backward runs on tensors, so that
+modes see the operations of its formulas.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 @cache
 def observed(op: Operation) -> Operation:
-    """The same operation, whose kernel is a stand-in that asks the innermost mode."""
+    """The same operation with a kernel that calls the innermost mode."""
     twin = copy(op)
     scope = {**op.full.__globals__, "kernel": _StandIn(op)}
     twin.full = scope["unbuilt_full"].function(scope)
@@ -41,7 +41,7 @@ def observed(op: Operation) -> Operation:
 
 
 class _StandIn:
-    """Called with arrays, as a kernel is; what the mode gets are the tensors."""
+    """Called with arrays, as a kernel is. The mode receives the tensors."""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -56,7 +56,7 @@ class _StandIn:
 
 
 def _asked_or_run(op: Operation, values: Sequence[Any], state: ThreadState) -> Any:
-    """What the innermost mode, or else the kernel that a user has registered, makes of it."""
+    """The result of the innermost mode, or of the kernel that a user has registered."""
     if state.dispatch_modes:
         return ask(op, values, state)
     from gradscope.runtime.core.dispatch.operators.built_in import run_lowered
@@ -71,7 +71,7 @@ def _array(result: Any) -> Any:
 
 
 def ask(op: Operation, values: Sequence[Any], state: ThreadState) -> Any:
-    """What the innermost mode makes of an operation with these values."""
+    """The result of the innermost mode for an operation with these values."""
     args, kwargs = presented(op, values)
     func = aten.overload_of(op)
     if COMPARES in op.traits and len(args) == 2 and not isinstance(args[1], Tensor):
@@ -106,7 +106,7 @@ def presented(op: Operation, values: Sequence[Any]) -> tuple[tuple[Any, ...], di
 
 
 def run(op: Operation, values: list[Any]) -> Any:
-    """Call an overload: from the top outside of modes, else below the mode that calls it."""
+    """Call an overload: from the top outside of modes, otherwise below the calling mode."""
     state = local.state
     if not state.below_autograd:
         return op.call_with(*values)
@@ -122,7 +122,7 @@ def run(op: Operation, values: list[Any]) -> Any:
 
 
 def computed(op: Operation, values: list[Any]) -> Any:
-    """The operation on arrays, its results as tensors without history."""
+    """Run the operation on arrays. Its results are detached tensors."""
     where = placement.common(op, values) if ThreadState.devices else None
     arrays = iter(arrays_of(op, values))
     given = [
@@ -144,7 +144,7 @@ def computed(op: Operation, values: list[Any]) -> Any:
 
 
 def _for_kernel(value: Any) -> Any:
-    """An option as kernels know it: PyTorch passes lists of numbers, and dtypes of its own."""
+    """An option in the kernels' form: PyTorch passes lists of numbers, and its own dtypes."""
     if isinstance(value, dtype):
         return value.numpy
     if isinstance(value, list) and all(isinstance(each, int) for each in value):
@@ -160,13 +160,13 @@ def _made(op: Operation, values: Sequence[Any], array: Any, where: Any) -> Any:
 
 
 def given_to_modes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], act: Any) -> Any:
-    """Ask the modes about something that is no row: `act` does it, below all modes."""
+    """Call the modes for something that is not a row. `act` does it below all modes."""
     state = local.state
     return asked(Outlying(name, act), args, kwargs, state)
 
 
 class Outlying(OpOverload):
-    """An overload that no row stands for."""
+    """An overload without a row."""
 
     def __init__(self, name: str, act: Any) -> None:
         from gradscope.runtime.core.dispatch.modes.aten import OpOverloadPacket

@@ -1,6 +1,6 @@
-"""The dispatcher: which kernel a call of an operator runs, key by key.
+"""The dispatcher: chooses the kernels of a call of an operator, key by key.
 
-`keys` says which keys there are, `schema` what an operator takes, `operator` which kernel it has
-for a key, `calls` how a call goes down the keys, `rows` how the built-in operations take part, and
-`library` and `custom_op` how users register their own.
+`keys` defines the keys, `schema` the arguments of operators, `operator` the kernels by key, `calls`
+how a call passes the keys, `rows` how built-in operations take part, and `library` and `custom_op`
+how users register their own.
 """

@@ -1,4 +1,4 @@
-"""What a call does at autograd's keys when its operator has nothing registered for them."""
+"""Fallback at autograd keys for operators without an autograd kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _warning(name: str) -> str:
 
 
 class WarnNotImplemented(Node):
-    """Stands behind a result that nobody can differentiate: warns, and sends nothing on."""
+    """The node of a result without a derivative: warns, and sends no gradient."""
 
     __slots__ = ("operator",)
 
@@ -41,7 +41,7 @@ class WarnNotImplemented(Node):
 
 
 def _pass(keys: DispatchKeySet, overload: Any, *args: Any, **kwargs: Any) -> Any:
-    """Go on below, recording as ever; whoever then asks for gradients is warned."""
+    """Continue below and record the call; a later backward warns."""
     operator = overload.operator
     result = run(operator, keys - AUTOGRAD_KEYS, args, kwargs)
     state = local.state

@@ -1,10 +1,10 @@
-"""How the built-in operations take part in dispatch.
+"""How built-in operations take part in dispatch.
 
 # Note [Built-in calls]
-A call of a built-in operation runs what its keys would run in one go: its road has autograd's part,
-the part about writes and views, and the kernel. Only when somebody has registered something for
-a built-in operation or for all operators, or watches the path of every call, `ThreadState.routes`
-is set, and from then on calls take the long way round and come by here.
+A call of a built-in operation does the work of all its keys at once: autograd, views and writes,
+and the kernel. Only if a kernel is registered for a built-in operation or for all operators, or if
+the path of calls is watched, `ThreadState.routes` is set, and calls take the general path, which
+passes here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gradscope.runtime.core.state.thread import ThreadState, local
 
 _operators: dict[Operation, Operator] = {}
 watched: list[object] = []
-"""Who wants to know the path of every call."""
+"""Owners that watch the path of every call."""
 
 
 def operator_of(op: Operation) -> Operator:
-    """The operator that a row of the table is."""
+    """The operator of a row of the table."""
     found = _operators.get(op)
     if found is None:
         overload = aten.overload_of(op)
@@ -46,7 +46,7 @@ def _made(overload: OpOverload, op: Operation) -> Operator:
     text = str(overload._schema)
     try:
         schema = parse_schema(text)
-    except RuntimeError:  # a row's text names arguments only
+    except RuntimeError:  # a row's text lists arguments only
         schema = parse_schema(f"{overload.name()}() -> Tensor")
     made = Operator(schema, "built in")
     made.overload = overload
@@ -58,7 +58,7 @@ def _made(overload: OpOverload, op: Operation) -> Operator:
 
 
 class _Whole:
-    """The road of an operation, as a kernel: autograd, views and writes, and what is below."""
+    """The full path of an operation as a kernel: autograd, views and writes, and what is below."""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -91,7 +91,7 @@ def is_built_in(kernel: Kernel | None) -> bool:
 def routed(
     op: Operation, values: list[Any], arrays: list[Any], begin: int, where: Any, *, above: bool
 ) -> Any:
-    """A call, with what users have registered; `above`: above autograd, too."""
+    """A call with users' kernels. `above`: those above autograd, too."""
     from gradscope.runtime.core.calls.long_way import down
 
     state = local.state
@@ -113,7 +113,7 @@ def routed(
 
 
 def _first(operator: Operator, keys: DispatchKeySet) -> tuple[Kernel, DispatchKey] | None:
-    """What users have registered for the first key that anybody has, down to autograd's."""
+    """The first kernel registered by users, from the highest key down to autograd's."""
     for key in reversed(list(keys)):
         kernel = operator.kernel(key)
         if key in AUTOGRAD_KEYS.keys and is_built_in(kernel):
@@ -145,7 +145,7 @@ def _given(
 
 
 def lowered(op: Operation, keys: DispatchKeySet) -> Kernel | None:
-    """What a user has registered for the backend of a built-in operation."""
+    """The kernel that a user has registered for the backend of a built-in operation."""
     operator = operator_of(op)
     for key in keys:
         kernel = operator.kernel(key)
@@ -176,7 +176,7 @@ def run_lowered(op: Operation, values: Sequence[Any], state: ThreadState) -> Any
 
 
 def _path(op: Operation, keys: DispatchKeySet, *, whole: bool) -> list[str]:
-    """The keys at which a built-in call does something, first to last; `whole`: autograd's too."""
+    """The keys that a built-in call passes, in order. `whole`: autograd's, too."""
     names = []
     for key in reversed(list(keys)):
         if key in AUTOGRAD_KEYS.keys:
@@ -189,7 +189,7 @@ def _path(op: Operation, keys: DispatchKeySet, *, whole: bool) -> list[str]:
 
 
 def refresh() -> None:
-    """See whether calls have to come by here."""
+    """Update whether calls must pass here."""
     changed = any(
         not is_built_in(kernel)
         for operator in _operators.values()
@@ -200,7 +200,7 @@ def refresh() -> None:
 
 
 def watch_paths(who: object, *, on: bool) -> None:
-    """Let the path of every call be known, or no longer."""
+    """Watch the path of every call, or stop watching."""
     if on:
         watched.append(who)
     elif who in watched:

@@ -1,4 +1,4 @@
-"""`torch.library.custom_op`: a function of the user's as one operator."""
+"""`torch.library.custom_op`: a user's function as one operator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Make a function an operator that autograd takes as a whole."""
+    """Make a function an operator, which autograd treats as a whole."""
     where = f"registered at {_caller()}"
 
     def made(function: Callable[..., Any]) -> CustomOpDef:
@@ -58,7 +58,7 @@ def _caller() -> str:
 
 
 def opdef_of(op: Any) -> CustomOpDef | None:
-    """The definition of a custom operator, its overload, or its name."""
+    """The definition of a custom operator, given itself, its overload, or its name."""
     if isinstance(op, CustomOpDef):
         return op
     name = op.name() if isinstance(op, OpOverload) else op
@@ -66,7 +66,7 @@ def opdef_of(op: Any) -> CustomOpDef | None:
 
 
 class CustomOpDef:
-    """A custom operator. Call it as the function it was made of."""
+    """A custom operator. Call it like the function it was made from."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class CustomOpDef:
         self._kernels: dict[str | None, Callable[..., Any]] = {}
         self._disabled: set[str] = set()
         before = _definitions.get(self._qualname)
-        if before is not None:  # a cell of a notebook, run again
+        if before is not None:  # a notebook's cell was run again
             withdraw(before._operator)
         marks = () if tags is None else tuple(tags) if isinstance(tags, list | tuple) else (tags,)
         self._operator: Operator = Operator(
@@ -105,7 +105,7 @@ class CustomOpDef:
         return self._opoverload(*args, **kwargs)
 
     def check_written(self, mutates_args: Any, schema: str) -> None:
-        """What is said of writes must be what the schema says."""
+        """Check that `mutates_args` agrees with the schema."""
         marked = {
             a.name
             for a in self._operator.schema.arguments
@@ -133,7 +133,7 @@ class CustomOpDef:
         return run(self._operator, keys.remove("ADInplaceOrView"), args, kwargs)
 
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
-        """Use a function for tensors on these devices; None: on all."""
+        """Register a kernel for these device types; None: for all."""
         names = [device_types] if device_types is None or isinstance(device_types, str) else (
             list(device_types)
         )  # fmt: skip
@@ -147,10 +147,10 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def _use(self, device: str | None) -> None:
-        """Register the kernel of a device type, which looks whether it is switched off."""
+        """Register the kernel of a device type, which checks whether it is enabled."""
         names = {None: "CompositeExplicitAutograd", "cpu": "CPU", "sim": "Sim", "meta": "Meta"}
         if device not in names:
-            return  # a device that is not there
+            return  # an unavailable device
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             chosen = device if device not in self._disabled else None
@@ -180,7 +180,7 @@ class CustomOpDef:
             given.append(at)
 
     def register_fake(self, fn: Any = None, /) -> Any:
-        """Use a function where only shapes count."""
+        """Register a function that computes shapes only."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             self._operator.use_fake(function)
@@ -189,7 +189,7 @@ class CustomOpDef:
         return register if fn is None else register(fn)
 
     def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
-        """Use this backward; `setup_context(ctx, inputs, output)` keeps what it will need."""
+        """Register a backward. `setup_context(ctx, inputs, output)` saves what it needs."""
         schema = self._operator.schema
         if schema.is_mutable or schema._is_view_op() or not schema.returns:
             raise RuntimeError(
@@ -201,7 +201,7 @@ class CustomOpDef:
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """Switch the kernel of a device type off (or on again) for a block."""
+        """Enable or disable the kernel of a device type inside the block."""
         before = device_type in self._disabled
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         try:

@@ -1,4 +1,4 @@
-"""The autograd kernel of an operator whose backward a user has registered, or may yet."""
+"""The autograd kernel of an operator whose backward a user registers, now or later."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 @dataclass
 class OperatorCall:
-    """What goes along with the arguments of one call."""
+    """Data of one call, next to its arguments."""
 
     keys: DispatchKeySet
-    lengths: list[int | None]  # of the arguments that are lists
+    lengths: list[int | None]  # of arguments that are lists
     kwargs: dict[str, Any]
     many: bool = False  # whether the result is a list
 
@@ -62,12 +62,12 @@ def autograd_kernel(
 
 
 def below_autograd() -> Any:
-    """What the kernel computes with is not recorded."""
+    """Run without recording inside the block."""
     return _Below(left_out(*AUTOGRAD_KEYS.keys))
 
 
 class _Below:
-    """Leaves autograd's keys out, and records nothing."""
+    """Excludes autograd's keys, and records nothing."""
 
     def __init__(self, keys: Any) -> None:
         self._keys = keys
@@ -118,7 +118,7 @@ class RegisteredBackward:
 
 
 def _function(formula: RegisteredBackward) -> Any:
-    """A custom function with this formula, named as PyTorch names it."""
+    """A custom function with this formula, under PyTorch's name."""
     operator = formula.operator
 
     def forward(ctx: Any, *args: Any) -> Any:
@@ -166,7 +166,7 @@ def _nested(flat: Sequence[Any], lengths: Sequence[int | None]) -> list[Any]:
 
 
 def _flat_grads(grads: Sequence[Any], lengths: Sequence[int | None]) -> list[Any]:
-    """One gradient for each flat argument; a list's may be None altogether."""
+    """One gradient for each flat argument. That of a list may be None."""
     made: list[Any] = []
     for place, length in enumerate(lengths):
         grad = grads[place] if place < len(grads) else None
@@ -178,7 +178,7 @@ def _flat_grads(grads: Sequence[Any], lengths: Sequence[int | None]) -> list[Any
 
 
 def written_arguments(operator: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """The tensors that the schema says are written to."""
+    """The tensors that the schema marks as written to."""
     full, named = fill_defaults(operator.schema, args, kwargs)
     given = [*full, *(named[a.name] for a in operator.schema.arguments if a.kwarg_only)]
     order = [*operator.schema.positional, *(a for a in operator.schema.arguments if a.kwarg_only)]

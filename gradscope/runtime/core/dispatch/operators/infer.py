@@ -1,4 +1,4 @@
-"""The schema of a function, from its type hints."""
+"""Infers the schema of a function from its type hints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def infer_schema(
     op_name: str | None = None,
     tags: Any = None,
 ) -> str:
-    """What the operator takes and returns that this function computes."""
+    """The schema of the operator that this function computes."""
     function = prototype_function
     signature = inspect.signature(function)
 
@@ -69,7 +69,7 @@ def infer_schema(
 
 
 def _hints(function: Any, signature: inspect.Signature, fail: Any) -> dict[str, Any]:
-    """Annotations as types: they may be text."""
+    """Annotations as types. They may be text."""
     made: dict[str, Any] = {}
     named = {name: p.annotation for name, p in signature.parameters.items()}
     for name, hint in {**named, "return": signature.return_annotation}.items():

@@ -1,4 +1,4 @@
-"""How a call goes down the keys: which it has, and one kernel after another."""
+"""How a call passes the keys: which it has, and the kernels in order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tensors_in(values: Any) -> Iterator[Any]:
 
 
 def keys_of_tensor(tensor: Any) -> DispatchKeySet:
-    """The keys a tensor brings to a call."""
+    """The keys that a tensor adds to a call."""
     backend = NAMES[tensor.device.type]
     if is_inference(tensor):
         return keyset(backend)
@@ -43,7 +43,7 @@ def keys_of_tensor(tensor: Any) -> DispatchKeySet:
 
 
 def keys_of_call(values: Any, state: ThreadState) -> DispatchKeySet:
-    """The keys of a call: its tensors', those switched on, less those switched off."""
+    """The keys of a call: those of its tensors and included ones, without excluded ones."""
     keys: frozenset[DispatchKey] = frozenset()
     for tensor in tensors_in(values):
         if "wrapped_number" not in tensor.__dict__:
@@ -56,7 +56,7 @@ def keys_of_call(values: Any, state: ThreadState) -> DispatchKeySet:
 
 
 def excluded(state: ThreadState) -> frozenset[DispatchKey]:
-    """The keys that calls on this thread do not meet now."""
+    """The keys that calls on this thread skip now."""
     if state.below_autograd:
         return state.keys_excluded | AUTOGRAD_KEYS.keys
     return state.keys_excluded
@@ -79,17 +79,17 @@ def call(operator: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 class UsersOperation:
-    """How a call of a user's operator appears to a watcher: the calls inside appear, too."""
+    """How a call of a user's operator is reported to a watcher. Inner calls are reported, too."""
 
     number = -1
 
     def __init__(self, name: str, *, made_inside: bool) -> None:
         self.name = name
-        self.made_inside = made_inside  # whether calls inside made its result's nodes
+        self.made_inside = made_inside  # whether inner calls created its nodes
 
 
 def tells_itself(operator: Operator) -> bool:
-    """Whether its kernels tell of a call: those that were made for it, and those built in."""
+    """Whether its kernels report the call themselves: generated and built-in ones."""
     kernels = operator.kernels.values()
     built_in = operator.name.startswith("aten::")
     return built_in or any(hasattr(kernel.function, "formula") for kernel in kernels)
@@ -105,7 +105,7 @@ def _tell(here: Any, operator: Operator, given: Any, result: Any, begin: int) ->
 
 
 def run(operator: Operator, keys: DispatchKeySet, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Run the kernel of the first of these keys that has one; it may go on from there."""
+    """Run the kernel of the first of these keys that has one. It may continue from there."""
     state = local.state
     left = keys
     while left:
@@ -124,7 +124,7 @@ def run(operator: Operator, keys: DispatchKeySet, args: Any, kwargs: dict[str, A
 
 
 def _asked(operator: Operator, args: Any, kwargs: Any, state: ThreadState) -> Any:
-    """Let the innermost mode have it."""
+    """Call the innermost mode."""
     state.path = f"{state.path} Python".strip()
     return asked(operator.overload, args, kwargs, state)
 
@@ -143,7 +143,7 @@ def _no_kernel(operator: Operator, key: DispatchKey) -> NotImplementedError:
 
 @contextmanager
 def included(*keys: str | DispatchKey) -> Iterator[None]:
-    """Let all calls of this thread meet these keys, too."""
+    """Include these keys in all calls of this thread inside the block."""
     state = local.state
     before = state.keys_included, state.keys_excluded
     wanted = {key_of(key) for key in keys}
@@ -156,7 +156,7 @@ def included(*keys: str | DispatchKey) -> Iterator[None]:
 
 @contextmanager
 def left_out(*keys: str | DispatchKey) -> Iterator[None]:
-    """Let no call of this thread meet these keys."""
+    """Exclude these keys from all calls of this thread inside the block."""
     state = local.state
     before = state.keys_excluded
     state.keys_excluded = before | {key_of(key) for key in keys}

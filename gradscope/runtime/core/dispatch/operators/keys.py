@@ -1,4 +1,4 @@
-"""Dispatch keys: what about a call decides which kernels it passes, and in which order."""
+"""Dispatch keys: they decide which kernels a call passes, and in which order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 
 class DispatchKey:
-    """One key. The later it stands in `order`, the earlier a call meets it."""
+    """One key. A call passes later keys in `order` first."""
 
     order: ClassVar[list[DispatchKey]] = []
     named: ClassVar[dict[str, DispatchKey]] = {}
@@ -57,7 +57,7 @@ ALIASES = (
     "Autograd", "CompositeImplicitAutograd", "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 )  # fmt: skip
-"""Names that stand for several keys at once."""
+"""Names that stand for several keys."""
 
 
 def _made(name: str) -> DispatchKey:
@@ -83,14 +83,14 @@ def key_of(given: str | DispatchKey) -> DispatchKey:
 
 
 def define_key(name: str, *, above: str | DispatchKey = "AutocastCPU") -> DispatchKey:
-    """A key of the user's own, which calls meet just before the one it stands above."""
+    """Define a key, which calls pass just before the one below it."""
     if name in DispatchKey.named:
         raise RuntimeError(f"there is a dispatch key called {name} already")
     lower = key_of(above)
     if lower not in DispatchKey.order:
         raise RuntimeError(f"{lower} stands for several keys; a key stands above one of them")
     place = DispatchKey.order.index(lower)
-    if lower.name in AUTOGRAD:  # those of all backends are met at one place
+    if lower.name in AUTOGRAD:  # those of all backends share one position
         place = max(DispatchKey.order.index(key_of(each)) for each in AUTOGRAD)
     key = _made(name)
     DispatchKey.order.insert(place + 1, key)
@@ -98,7 +98,7 @@ def define_key(name: str, *, above: str | DispatchKey = "AutocastCPU") -> Dispat
 
 
 class DispatchKeySet:
-    """Some keys."""
+    """A set of keys."""
 
     __slots__ = ("keys",)
 
@@ -138,7 +138,7 @@ class DispatchKeySet:
         return bool(self.keys)
 
     def __iter__(self) -> Iterator[DispatchKey]:
-        """From the one a call meets last."""
+        """Iterate, beginning with the key that a call passes last."""
         return iter(sorted(self.keys, key=lambda key: key.priority))
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class DispatchKeySet:
 
 
 def keyset(*names: str) -> DispatchKeySet:
-    """The set of the keys of these names."""
+    """The set of keys with these names."""
     return DispatchKeySet(map(key_of, names))
 
 
@@ -155,6 +155,6 @@ BACKEND_KEYS = keyset(*BACKENDS)
 
 
 def after_autograd() -> DispatchKeySet:
-    """All keys that a call meets after those of autograd."""
+    """All keys that a call passes after those of autograd."""
     lowest = min(key.priority for key in AUTOGRAD_KEYS.keys)
     return DispatchKeySet(DispatchKey.order[:lowest])

@@ -1,4 +1,4 @@
-"""An operator: its schema, and which kernel it has for a dispatch key."""
+"""An operator: its schema, and its kernels by dispatch key."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def _never(*args: Any, **kwargs: Any) -> Any:
 FALLTHROUGH = Kernel(_never, "built in", kind="fallthrough")
 
 fallbacks: dict[DispatchKey, Kernel] = {}
-"""What all operators do at a key that have no kernel of their own there."""
+"""Kernels at a key for all operators that have none there."""
 
 
 class Operator:
     """One overload of an operator."""
 
     known: ClassVar[dict[str, Operator]] = {}
-    changes: ClassVar[int] = 0  # how often a kernel has come or gone
+    changes: ClassVar[int] = 0  # number of kernel registrations and removals
 
     def __init__(self, schema: FunctionSchema, where: str, tags: tuple[Any, ...] = ()) -> None:
         self.schema = schema
@@ -65,7 +65,7 @@ class Operator:
         return f"{self.schema.name}.{overload}" if overload else self.schema.name
 
     def kernel(self, key: DispatchKey) -> Kernel | None:
-        """What a call runs at this key. Worked out once, until a registration changes it."""
+        """The kernel of a call at this key. Cached until a registration changes it."""
         if self._made_at != Operator.changes:
             self._table, self._made_at = {}, Operator.changes
         if key not in self._table:
@@ -101,13 +101,13 @@ class Operator:
         return FALLTHROUGH
 
     def _has_backend(self, key: DispatchKey) -> bool:
-        """Whether the backend of an autograd key has a kernel that is not autograd's business."""
+        """Whether the backend of an autograd key has a kernel that autograd need not handle."""
         named = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
         keys = {key_of(key.name.removeprefix("Autograd")), *map(key_of, named)}
         return bool(keys & self.kernels.keys())
 
     def register(self, key: DispatchKey, kernel: Kernel) -> Kernel | None:
-        """Use this kernel from now on. Returns the one that was there."""
+        """Register this kernel. Returns the previous one."""
         before = self.kernels.get(key)
         self.kernels[key] = kernel
         Operator.changes += 1
@@ -119,12 +119,12 @@ class Operator:
             Operator.changes += 1
 
     def use_fake(self, function: Callable[..., Any]) -> None:
-        """Use a function for tensors without numbers."""
+        """Use a function for tensors without data."""
         self.fake = function
         Operator.changes += 1
 
     def table(self) -> str:
-        """What it does at each key, one line each."""
+        """The kernels at each key, one line each."""
         lines = []
         for key in reversed(DispatchKey.order):
             found = self.kernel(key)

@@ -40,7 +40,7 @@ class RegisteredOverload(OpOverload):
         return call(self.operator, args, kwargs)
 
     def redispatch(self, keys: DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-        """Go on with these keys."""
+        """Continue with these keys."""
         return run(self.operator, keys, args, kwargs)
 
     def has_kernel_for_dispatch_key(self, key: Any) -> bool:
@@ -48,7 +48,7 @@ class RegisteredOverload(OpOverload):
 
 
 class RegisteredPacket(OpOverloadPacket):
-    """All overloads of an operator; called, it takes the first that the arguments fit."""
+    """All overloads of an operator. Calling it runs the first one that fits the arguments."""
 
     def __init__(self, namespace: str, name: str) -> None:
         super().__init__(name)
@@ -76,7 +76,7 @@ class RegisteredPacket(OpOverloadPacket):
 
 
 class OpNamespace:
-    """`torch.ops.mine`."""
+    """A namespace of operators: `torch.ops.mine`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -102,7 +102,7 @@ _namespaces: dict[str, Any] = {"aten": aten}
 
 
 def namespace(name: str) -> Any:
-    """`torch.ops.<name>`; a namespace that nobody has defined anything in is empty."""
+    """`torch.ops.<name>`; empty if nothing is defined in the namespace."""
     found = _namespaces.get(name)
     if found is None:
         found = _namespaces[name] = OpNamespace(name)
@@ -110,7 +110,7 @@ def namespace(name: str) -> Any:
 
 
 def offer(operator: Operator) -> RegisteredOverload:
-    """Let users find an operator under `torch.ops`."""
+    """Make an operator available under `torch.ops`."""
     name, _, base = operator.schema.name.partition("::")
     packets = namespace(name)._packets
     packet = packets.setdefault(base, RegisteredPacket(name, base))
@@ -120,7 +120,7 @@ def offer(operator: Operator) -> RegisteredOverload:
 
 
 def withdraw(operator: Operator) -> None:
-    """Let nobody find it any more."""
+    """Remove an operator from `torch.ops`."""
     name, _, base = operator.schema.name.partition("::")
     packets = namespace(name)._packets
     packet = packets.get(base)

@@ -1,4 +1,4 @@
-"""What an operator takes and returns: `foo(Tensor x, float a=2., *, bool b=False) -> Tensor`."""
+"""Schemas of operators: `foo(Tensor x, float a=2., *, bool b=False) -> Tensor`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BANG, OPEN, CLOSE = "!", "[", "]"
 
 @dataclass(frozen=True)
 class AliasInfo:
-    """Which memory an argument or a result shares with others of the same name."""
+    """The alias set of an argument or result: those of one set share memory."""
 
     before_set: frozenset[str]
     is_write: bool
@@ -70,9 +70,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class FunctionSchema:
-    """An operator's name, its arguments and its results."""
+    """An operator's name, arguments and results."""
 
-    name: str  # with the namespace, if there is one: "mine::foo"
+    name: str  # with the namespace, if any: "mine::foo"
     overload_name: str
     arguments: tuple[Argument, ...]
     returns: tuple[Argument, ...]
@@ -104,7 +104,7 @@ class FunctionSchema:
 
 
 def parse_schema(text: str, namespace: str = "") -> FunctionSchema:
-    """A schema from its text."""
+    """Parse the text of a schema."""
     return _Parser(text, namespace).schema()
 
 
@@ -279,7 +279,7 @@ def _float_text(value: float) -> str:
 
 
 def bind(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """The arguments as kernels get them: positional ones in order, without trailing defaults."""
+    """The arguments as kernels receive them, by position without trailing defaults."""
     name = schema.name
     positional = schema.positional
     if len(args) > len(positional):
@@ -318,7 +318,7 @@ def bind(schema: FunctionSchema, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def fill_defaults(schema: FunctionSchema, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
-    """All arguments, those that were left out with their defaults."""
+    """All arguments, missing ones with their defaults."""
     positional = schema.positional
     full = (*args, *(a.default_value for a in positional[len(args) :]))
     only = {a.name: a.default_value for a in schema.arguments if a.kwarg_only}
@@ -326,7 +326,7 @@ def fill_defaults(schema: FunctionSchema, args: Any, kwargs: Any) -> tuple[Any, 
 
 
 def checked(schema: FunctionSchema, place: int, argument: Argument, value: Any) -> Any:
-    """The value as its type wants it, or an error."""
+    """The value converted to its type, or an error."""
     if value is None and argument.is_optional:
         return None
     if argument.is_list:

@@ -1,4 +1,4 @@
-"""All that users have registered, to be put back as it was when a script has run."""
+"""All registrations of users, restored after a script has run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gradscope.runtime.core.dispatch.operators.operator import Operator, fallbac
 from gradscope.runtime.core.dispatch.operators.overloads import offer, withdraw
 
 DEFINED: dict[str, str] = {"aten": "built in"}
-"""The namespaces that have their one library of kind DEF, and where it was made."""
+"""Namespaces with a library of kind DEF, and where it was created."""
 
 LIBRARIES: dict[str, Any] = {}
-"""What `torch.library.define` and its kin register with, by namespace."""
+"""Libraries used by `torch.library.define` and similar functions, by namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What there is. Made without arguments: what there is at first."""
+    """A snapshot of registrations. Without arguments: the initial state."""
 
     operators: dict[str, Operator] = field(default_factory=dict)
     kernels: dict[Operator, tuple[dict[Any, Any], Any]] = field(default_factory=dict)
@@ -30,11 +30,11 @@ class Registered:
     namespaces: dict[str, str] = field(default_factory=lambda: {"aten": "built in"})
     libraries: dict[str, Any] = field(default_factory=dict)
     order: list[str] = field(default_factory=lambda: list(ORDERED))
-    keys: dict[str, DispatchKey] = field(default_factory=dict)  # besides those at first
+    keys: dict[str, DispatchKey] = field(default_factory=dict)  # besides the initial ones
 
 
 def kept() -> Registered:
-    """What there is now."""
+    """A snapshot of the present registrations."""
     every = [*Operator.known.values(), *rows._operators.values()]
     return Registered(
         dict(Operator.known),
@@ -50,7 +50,7 @@ def kept() -> Registered:
 
 
 def put_back(before: Registered | None) -> None:
-    """Let there be what there was; None: what there is at first."""
+    """Restore a snapshot; None: the initial state."""
     before = before or Registered()
     _operators_of_users(before)
     for row in rows._operators.keys() - before.rows.keys():
@@ -74,7 +74,7 @@ def put_back(before: Registered | None) -> None:
 
 
 def _operators_of_users(before: Registered) -> None:
-    """Those made since are found no more; those taken away since are."""
+    """Remove operators defined since, and restore those removed since."""
     for name, operator in list(Operator.known.items()):
         if before.operators.get(name) is not operator:
             withdraw(operator)
@@ -88,5 +88,5 @@ def _operators_of_users(before: Registered) -> None:
 def _keys(before: Registered) -> None:
     for name in DispatchKey.named.keys() - {*ORDERED, *ALIASES, *before.keys}:
         del DispatchKey.named[name]
-    DispatchKey.named.update(before.keys)  # one may have been taken away since
+    DispatchKey.named.update(before.keys)  # one may have been removed since
     DispatchKey.order[:] = [DispatchKey.named[name] for name in before.order]

@@ -1,15 +1,15 @@
-"""Gates before what users call: whoever overrides functions sees a call before it runs.
+"""Gates in front of public functions: overriding classes and modes see a call before it runs.
 
 # Note [Gates]
-Hardly any program overrides functions, so a call must not ask. While nobody does, there are no
-gates. They are put up, for good, when the first class with a `__torch_function__` of its own is
-defined or the first mode is entered: each public function of the runtime then gets other code,
-which asks who wants the call and goes on to a copy of the function as it was. Users keep the very
-functions they have always had.
+Hardly any program overrides functions, so a call must not check for it. At first there are no
+gates. They are installed, for good, when the first class with its own `__torch_function__` is
+defined or the first mode is entered. Each public function of the runtime then gets other code,
+which looks for overriding classes and modes, and otherwise calls a copy of the original function.
+The function objects stay the same.
 
-A gate is for calls from outside: what the runtime's own parts call of each other (a composite its
-parts, a formula its words) is nobody's business. Those parts that are written in what users see
-(modules, optimisers, `Tensor.__iter__`) count as outside, as in PyTorch.
+A gate is for calls from outside: calls between the runtime's own parts (a composite calls its
+parts, a formula its words) skip it. Parts that are written with public functions (modules,
+optimizers, `Tensor.__iter__`) count as outside, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from gradscope.runtime.core.tensors.tensor.overriding import ALL, SKIP, handle, 
 
 @dataclass(eq=False, slots=True)
 class Public:
-    """One function that users call, and how others get to know of a call."""
+    """One public function, and how its calls are presented to overriding classes and modes."""
 
     function: FunctionType
-    name: str  # as `resolve_name` says it
-    label: str  # as errors call it
-    given: Any  # what overriding classes and modes are given as the function
-    python: bool = False  # written in Python in PyTorch, which shows in a few details
-    gives_way: bool = False  # an operator: Python goes on to ask the other operand
+    name: str  # its name by `resolve_name`
+    label: str  # its name in errors
+    given: Any  # the function that overriding classes and modes receive
+    python: bool = False  # written in Python in PyTorch, which differs in a few details
+    gives_way: bool = False  # an operator: Python tries the other operand next
     of_property: bool = False
-    aten: str = ""  # what dispatch modes see it as, if no operation stands for it
+    aten: str = ""  # its name for dispatch modes, if it is no operation
 
     @property
     def counts_plain(self) -> bool:
@@ -58,7 +58,7 @@ class Public:
 
 
 class Gate:
-    """What a public function asks first, once gates are up."""
+    """The check in front of a public function."""
 
     __slots__ = ("counts_plain", "implementation", "public")
 
@@ -78,7 +78,7 @@ class Gate:
 
     @layout_only
     def wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """The arguments whose classes want to see this call; None if no mode wants it either."""
+        """The arguments whose classes override this call; None if no mode wants it either."""
         state = local.state
         if state.overrides_disabled < ALL:
             found = [] if state.overrides_disabled else overriders((*args, *kwargs.values()))
@@ -91,7 +91,7 @@ class Gate:
         return None
 
     def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments as PyTorch passes them on: from Python with all defaults, by name."""
+        """The arguments as PyTorch passes them: for Python functions with all defaults, by name."""
         if not self.public.python or self.public.gives_way:
             return args, kwargs
         bound = signature(self.implementation).bind(*args, **kwargs)
@@ -139,14 +139,14 @@ def around():
 
 @cache
 def _stand_in(count: int) -> CodeType:
-    """The code of what stands before a function with so many variables of its closure.
+    """The code in front of a function that has this number of closure variables.
 
-    It uses none of them, but has to take them over: Python reads them when asked for its locals.
+    It uses none of them, but must have them: Python reads them for the function's locals.
     """
     names = [f"free_{i}" for i in range(count)]
     around, within = " = ".join([*names, "None"]), ", ".join(names) or "pass"
     scope: dict[str, Any] = {}
-    exec(_STAND_IN.format(around=around, within=within), scope)  # noqa: S102  our own text
+    exec(_STAND_IN.format(around=around, within=within), scope)  # noqa: S102  generated text
     code: CodeType = scope["around"]().__code__
     return code
 
@@ -157,7 +157,7 @@ _lock = renewed(RLock())
 
 
 def known(collect: Callable[[], list[Public]]) -> list[Public]:
-    """All public functions, collected when first asked for."""
+    """All public functions, collected on first use."""
     with _lock:
         if not _known:
             _known.extend(collect())
@@ -165,7 +165,7 @@ def known(collect: Callable[[], list[Public]]) -> list[Public]:
 
 
 def put_up(publics: Iterable[Public]) -> None:
-    """Put a gate before each of these functions, unless there are gates already."""
+    """Install a gate in front of each of these functions, unless installed already."""
     global _are_up  # noqa: PLW0603
     with _lock:
         if _are_up:
@@ -180,7 +180,7 @@ def are_up() -> bool:
 
 
 def behind(function: FunctionType) -> FunctionType:
-    """What stands behind a public function's gate; the function itself if it has none."""
+    """The function behind a gate; the function itself if it has none."""
     if any(isinstance(each, Gate) for each in function.__code__.co_consts):
         return function.__wrapped__  # type: ignore[attr-defined]
     return function
@@ -189,9 +189,10 @@ def behind(function: FunctionType) -> FunctionType:
 def put_before(
     function: FunctionType, before: Callable[[FunctionType], Callable[..., Any]], file: str
 ) -> None:
-    """Give a function, which users keep, other code: it asks what `before` makes of the function.
+    """Replace a function's code, in place: it calls `before(function)`.
 
-    That is called with the arguments of each call, a tuple and a dictionary, and may call on.
+    What `before` returns is called with the arguments of each call, a tuple and a dict, and may
+    call the original.
     """
     moved = _as_it_is(function)
     unbuilt = function.__globals__.get("unbuilt_short")
@@ -212,7 +213,7 @@ def put_before(
 
 
 def _as_it_is(function: FunctionType) -> FunctionType:
-    """Another function that does the same, whatever code this one will get."""
+    """A copy of the function that keeps its present code."""
     made = FunctionType(
         function.__code__,
         function.__globals__,

@@ -1,4 +1,4 @@
-"""Which functions of the runtime users may override, and what they are called."""
+"""The functions of the runtime that users may override, and their names."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ TABLES = (
     f"{RUNTIME}.core.tensors.making.",
     f"{RUNTIME}.core.tensors.questions",
 )
-"""Where the functions of the top module are written, besides roads."""
+"""Where functions of the top module are defined, besides generated ones."""
 
 UNSEEN = frozenset({
     "broadcast_shapes", "eig", "from_numpy", "get_device_module", "is_storage", "is_tensor",
     "lstsq", "matrix_rank", "solve", "symeig", "typename",
 })  # fmt: skip
-"""Functions of the top module that PyTorch does not offer to anybody."""
+"""Functions of the top module that cannot be overridden in PyTorch."""
 
 IN_PYTHON = frozenset({
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors",
     "cartesian_prod", "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split",
     "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
 })  # fmt: skip
-"""Functions of the top module that are PyTorch's `torch.functional`."""
+"""Functions of the top module that belong to PyTorch's `torch.functional`."""
 
 NN_NATIVE = frozenset({
     "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_",
@@ -50,7 +50,7 @@ NN_NATIVE = frozenset({
 """Functions of `nn.functional` that are not written in Python."""
 
 AS_METHODS = frozenset({"sigmoid", "tanh"})
-"""Functions of `nn.functional` that are seen as the methods they call."""
+"""Functions of `nn.functional` that appear as the methods they call."""
 
 INITIALISERS = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
 
@@ -66,7 +66,7 @@ HIDDEN_METHODS = frozenset({
     "_make_wrapper_subclass", "as_subclass", "from_array", "gradient_edge", "history",
     "is_leaf_so_far", "meta", "new", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros",
 })  # fmt: skip
-"""Methods of tensors that nobody is offered: what they do is not theirs to change."""
+"""Methods of tensors that cannot be overridden."""
 
 PYTHON_METHODS = frozenset({
     "__array__", "__contains__", "__deepcopy__", "__floordiv__", "__format__", "__ipow__",
@@ -85,7 +85,7 @@ OPERATORS = {
     "__rmul__": "mul", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__sub__": "sub",
     "__truediv__": "div",
 }  # fmt: skip
-"""Operators that are seen as other methods."""
+"""Operators that appear as other methods."""
 
 GIVING_WAY = frozenset(
     f"__{kind}{name}__"
@@ -106,11 +106,11 @@ GIVING_WAY = frozenset(
     ]
     for kind in ("", "r", "i")
 ) | {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
-"""Operators that let Python ask the other operand, if nobody takes the call."""
+"""Operators that let Python try the other operand if no class handles the call."""
 
 
 def publics() -> list[Public]:
-    """All functions users may override."""
+    """All functions that users may override."""
     return gates.known(_collected)
 
 
@@ -121,13 +121,13 @@ def put_up_gates() -> None:
 
 
 def offered(op: Operation, arguments: tuple[Any, ...], stranger: Exception) -> Any:
-    """Offer a call of an operation to the class of a value that is no tensor."""
-    if gates.are_up():  # it was asked
+    """Offer a call of an operation to the class of a value that is not a tensor."""
+    if gates.are_up():  # it was already offered
         raise TypeError(str(stranger)) from None
     put_up_gates()
     given = list(arguments)
     while given and op.plan.parameters[len(given) - 1].has_default:
-        given.pop()  # most likely nobody gave it
+        given.pop()  # most likely not given
     named = zip(op.plan.parameters[len(given) :], arguments[len(given) :], strict=True)
     options = {p.public: value for p, value in named if value is not p.default}
     function = FUNCTIONS.get(op.base_name, op.road)
@@ -137,7 +137,7 @@ def offered(op: Operation, arguments: tuple[Any, ...], stranger: Exception) -> A
 
 
 def view_as(tensor: Any) -> Any:
-    """A view of all of a tensor whose class handles functions, made by this class."""
+    """A view of the whole tensor, created by its overriding class."""
     method: Any = Tensor.view_as  # type: ignore[attr-defined]  # an operation
     public = next(public for public in publics() if public.function is method)
     found = overriders([tensor])
@@ -194,7 +194,7 @@ def _submodules() -> Iterator[Public]:
 
 
 def members() -> dict[str, Any]:
-    """What the class of tensors declares, by name; what it inherits from `object` is not here."""
+    """What the tensor class itself defines, by name, without what it inherits from `object`."""
     found: dict[str, Any] = {}
     for cls in reversed(Tensor.__mro__[:-1]):
         found.update((name, stood_for(value)) for name, value in vars(cls).items())

@@ -1,1 +1,1 @@
-"""Arithmetic on whole arrays: activations, sums, scatters, steps of optimizers."""
+"""Kernels on whole arrays: activations, sums, scatters, steps of optimizers."""

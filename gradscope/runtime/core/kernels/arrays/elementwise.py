@@ -1,6 +1,6 @@
-"""Functions of arrays that rows of operations need and NumPy lacks: activations, softmax, scans.
+"""Functions of arrays that operations need and NumPy lacks: activations, softmax, scans.
 
-float16 and bfloat16 are computed in float32 and rounded once, as PyTorch does on the CPU.
+float16 and bfloat16 are computed in float32 and rounded once, as in PyTorch on the CPU.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def sigmoid(x: Array) -> Array:
 
 FEW: Final = 1 << 12
 FAST: Final = Family("arrays.fast_activations", few=FEW)
-"""Compiled kernels of smooth activations; the functions here are their plain twins."""
+"""Compiled kernels of smooth activations. The functions here are their plain twins."""
 EXACT: Final = Family("arrays.fast_relu", few=FEW)
-"""The same of relu, to the same bits."""
+"""Compiled kernels of relu, with the same bits."""
 
 
 def _pays(x: Array) -> bool:
@@ -50,21 +50,21 @@ def silu(x: Array) -> Array:
 
 
 def silu_backward(grad: Array, x: Array) -> Array | None:
-    """Return the gradient of silu's input by a compiled kernel, if that is the faster way."""
+    """Return the gradient of silu's input by a compiled kernel; None if that is not faster."""
     if _pays(x) and grad.dtype == np.float32 and grad.shape == x.shape:
         return cast("Array", FAST.kernels.silu_backward(grad, x))
     return None
 
 
 def relu(x: Array) -> Array:
-    """Return x where it is above zero, or NaN, and else zero."""
+    """Return x where it is above zero or NaN, otherwise zero."""
     if EXACT.wins_by_now(x.size) and x.dtype.char in "fd" and x.flags.c_contiguous:
         return cast("Array", EXACT.kernels.relu(x))
     return np.asarray(np.maximum(x, _number(0.0, x.dtype)))
 
 
 def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
-    """Return the gradient where x is above the threshold, or NaN, and else zero."""
+    """Return the gradient where x is above the threshold or NaN, otherwise zero."""
     if EXACT.wins_by_now(x.size) and _are_alike(grad, x):
         return cast("Array", EXACT.kernels.threshold_backward(grad, x, threshold))
     made = grad.copy()
@@ -74,7 +74,7 @@ def threshold_backward(grad: Array, x: Array, threshold: float) -> Array:
 
 
 def _are_alike(one: Array, other: Array) -> bool:
-    """Whether both are in order, of one shape and dtype, float32 or float64."""
+    """Whether both are contiguous, of one shape and dtype, float32 or float64."""
     return (
         one.dtype == other.dtype
         and other.dtype.char in "fd"
@@ -94,7 +94,7 @@ def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
 
 _SQRT_HALF: Final = math.sqrt(0.5)
 _SQRT_TWO_OVER_PI: Final = math.sqrt(2.0 / math.pi)
-_CUBIC: Final = 0.044715  # of the usual approximation of the normal distribution by a tanh
+_CUBIC: Final = 0.044715  # of the tanh approximation of the normal distribution
 
 
 _DENSITY_AT_ZERO: Final = 1.0 / math.sqrt(2.0 * math.pi)
@@ -102,7 +102,7 @@ _DENSITY_AT_ZERO: Final = 1.0 / math.sqrt(2.0 * math.pi)
 
 @cache
 def _number(value: float, dtype: np.dtype[Any]) -> Array:
-    """Return a number as an array, with which NumPy computes in half the time."""
+    """Return a number as an array: NumPy computes with it in half the time."""
     return np.array(value, dtype)
 
 
@@ -115,7 +115,7 @@ def gelu(x: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         y = np.tanh(_SQRT_TWO_OVER_PI * (x + _CUBIC * x * x * x))
     else:
-        y = np.empty_like(x)  # laid out like x, which erf's result is not
+        y = np.empty_like(x)  # laid out like x, unlike erf's result
         y[...] = erf(x * _number(_SQRT_HALF, x.dtype))
     return (y + _number(1.0, x.dtype)) * x * _number(0.5, x.dtype)
 
@@ -171,7 +171,7 @@ def nan_to_num(
 
 @quiet
 def logaddexp(x: Array, y: Array) -> Array:
-    """Return log(exp(x) + exp(y)), of complex numbers on the branch of the greater one."""
+    """Return log(exp(x) + exp(y)); of complex numbers on the branch of the larger one."""
     if x.dtype in HALVES:
         return logaddexp(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
     if x.dtype.kind != "c":
@@ -216,7 +216,7 @@ def _less_maximum(x: Array, dim: int) -> Array:
 
 
 def _sum(x: Array, dim: int) -> Array:
-    """Sum over one dim, which is kept."""
+    """Sum over one dim, which stays with size 1."""
     if x.ndim == 0:
         return x
     if dim in (-1, x.ndim - 1) and x.flags.c_contiguous and x.size:
@@ -225,16 +225,16 @@ def _sum(x: Array, dim: int) -> Array:
 
 
 def cumsum(x: Array, dim: int, dtype: np.dtype[Any] | None = None) -> Array:
-    """Return running sums, each rounded on its own. Whole numbers become int64."""
+    """Return running sums, each rounded separately. Integers become int64."""
     return _scan(np.add, x, dim, dtype)
 
 
 def cumprod(x: Array, dim: int, dtype: np.dtype[Any] | None = None) -> Array:
-    """Return running products, of the dtypes `cumsum` has."""
+    """Return running products, in the dtypes of `cumsum`."""
     return _scan(np.multiply, x, dim, dtype)
 
 
-# What PyTorch accumulates in: one step wider than the result.
+# PyTorch's accumulation dtypes: one step wider than the result.
 _ACCUMULATED_IN: Final[dict[np.dtype[Any], np.dtype[Any]]] = {
     np.dtype(np.float32): np.dtype(np.float64),
     np.dtype(np.complex64): np.dtype(np.complex128),

@@ -1,6 +1,6 @@
-"""A product and a sum rounded once, as processors' multiply-add makes them for PyTorch.
+"""A product and a sum rounded once, as with the fused multiply-add of PyTorch's kernels.
 
-What is floored next may turn on the last bit: an identity grid puts every point on a whole number.
+If the result is floored next, the last bit matters: an identity grid has all points on integers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def multiply_add(number: Array, few: Array, added: Array) -> Array:
     if kind != np.float64:
         plain: Array = number * few + added
         return plain
-    # A float64 is cut in two, whose products are exact; what the sum drops is added at the end.
+    # A float64 is split in two, whose products are exact. The sum's rounding error is added at the
+    # end.
     high = (number.view(np.int64) & np.int64(-1 << 27)).view(np.float64)
     product = number * few
     lost = (high * few - product) + (number - high) * few

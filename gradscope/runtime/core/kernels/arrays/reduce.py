@@ -1,4 +1,4 @@
-"""Sums as accurate as PyTorch's, and the sum that undoes a broadcast."""
+"""Sums with PyTorch's accuracy, and the sum that undoes a broadcast."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from gradscope.runtime.core.kernels.support import HALVES, Array
 
-# NumPy adds the rows of a sum over leading axes one after the other; BLAS adds them faster. Either
-# way float32 loses a digit per thousand rows, so that longer sums are made of blocks this long.
+# NumPy adds the rows of a sum over leading axes one after another; BLAS adds them faster. In
+# float32 both lose a digit per thousand rows, so longer sums consist of blocks of this length.
 BLOCK: Final = 512
 _ONES: Final = {np.dtype(kind): np.ones(BLOCK, kind) for kind in (np.float32, np.float64)}
 
 
 def sum_to_size(array: Array, shape: tuple[int, ...]) -> Array:
-    """Sum an array down to the shape it was broadcast from. Equal shapes give the array itself."""
+    """Sum an array to the shape it was broadcast from. Equal shapes return the array itself."""
     if array.shape == shape:
         return array
     if array.dtype in HALVES:
@@ -33,7 +33,7 @@ def sum_to_size(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _sum_rows(array: Array, shape: tuple[int, ...]) -> Array:
-    """Sum over all axes before those of `shape`."""
+    """Sum over all axes ahead of those of `shape`."""
     if not shape:
         return np.asarray(np.add.reduce(array, axis=None, dtype=array.dtype))
     if 0 in shape:

@@ -1,7 +1,7 @@
-"""Adding values at places that may repeat: what indexing, gathering and embedding need backward.
+"""Adding values at indices that may repeat: the backwards of indexing, gathering and embedding.
 
-All of them add in the order of the source, and halves in float32 with one rounding at the end, as
-PyTorch does on the CPU, so that sums round alike.
+All add in the order of the source, and halves in float32 with one rounding at the end, as PyTorch
+does on the CPU, so that sums round the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, fast
 def put_add(out: Array, positions: Array, values: Array) -> None:
     """Add values[i] at flat position positions[i] of `out`.
 
-    `out` must be contiguous, and the caller has seen to it that no position lies outside.
+    `out` must be contiguous, and the caller must ensure that no position is outside.
     """
     if out.dtype in HALVES:
         wide = out.astype(np.float32)
@@ -38,7 +38,7 @@ def index_add(out: Array, dim: int, index: Array, source: Array) -> None:
 
 
 def scatter_add(out: Array, dim: int, index: Array, source: Array) -> None:
-    """Add source[..., i, ...] at place index[..., i, ...] along `dim` of `out`, in place."""
+    """Add source[..., i, ...] at index index[..., i, ...] along `dim` of `out`, in place."""
     _add(_scatter_add, out, dim, index, source)
 
 
@@ -49,7 +49,7 @@ def _add(
     index: Array,
     source: Array,
 ) -> None:
-    """Bring the operands into the form the two ways share: dimensions, valid places, no halves."""
+    """Convert the operands for both functions: dims, valid indices, no halves."""
     if index.size == 0:
         return
     if out.ndim == 0:
@@ -65,7 +65,7 @@ def _add(
 
 
 def _check(index: Array, dim: int, size: int) -> None:
-    """Refuse what Numba would write outside the array and NumPy would count from its end."""
+    """Refuse indices that Numba would write outside and NumPy would count from the end."""
     for extreme in (index.min(), index.max()):
         if not 0 <= extreme < size:
             raise RuntimeError(

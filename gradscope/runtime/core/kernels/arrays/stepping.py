@@ -1,12 +1,12 @@
 """Steps of optimizers on many arrays at once, in PyTorch's order of rounding.
 
-Each rule is written for flat arrays. Small parameters are laid end to end and stepped together;
-large ones are stepped piece by piece, so that what is in between stays in the cache. The compiled
-twins are in fast_optim.py.
+Each rule is written for flat arrays. Small parameters are concatenated and updated together. Large
+ones are updated in pieces, so that intermediate results stay in the cache. The compiled twins are
+in fast_optim.py.
 
 # Note [Rounded once]
-PyTorch adds a product with one rounding where the processor can. For float32 the same comes of a
-product in float64, which is exact; for float64 nothing wider is at hand, and both round.
+PyTorch adds a product with one rounding if the processor can. For float32 a product in float64,
+which is exact, has the same result. For float64 there is no wider dtype: here it is rounded twice.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of, pays_from
 
 PIECE: Final = 1 << 14
-"""Elements stepped at a time."""
+"""Elements updated at a time."""
 
 Lists: TypeAlias = Sequence[Sequence[Array]]
-"""Parameters, gradients, and one list for each kind of state; all of one dtype."""
+"""Parameters, gradients, and one list for each kind of state, all of one dtype."""
 Rule: TypeAlias = Callable[..., None]
 
 
 class SGDOptions(NamedTuple):
-    """Numbers of a step of SGD."""
+    """Options of a step of SGD."""
 
     lr: float
     weight_decay: float
@@ -38,9 +38,9 @@ class SGDOptions(NamedTuple):
 
 
 class AdamOptions(NamedTuple):
-    """Numbers of a step of Adam; `size` is the rate over the first correction."""
+    """Options of a step of Adam. `size` is the rate divided by the first bias correction."""
 
-    shrink: float  # of the parameter itself, 1 for no decay of its own
+    shrink: float  # of the parameter itself, 1 without decoupled decay
     weight_decay: float
     mean_weight: float
     beta2: float
@@ -52,7 +52,7 @@ class AdamOptions(NamedTuple):
 
 
 class RMSpropOptions(NamedTuple):
-    """Numbers of a step of RMSprop."""
+    """Options of a step of RMSprop."""
 
     lr: float
     alpha: float
@@ -64,13 +64,13 @@ class RMSpropOptions(NamedTuple):
 
 
 PART = 1 << 14
-"""How many numbers are widened at a time."""
+"""Number of elements that are widened at a time."""
 
 
 def multiply_add(x: Array, y: Any, z: Array, out: Array | None = None) -> Array:
     """Return x * y + z, rounded once for float32. See Note [Rounded once].
 
-    It may be written to `out`, which may be z or x, where that takes no memory for a result.
+    It may be written to `out`, which may be z or x, if that needs no temporary memory.
     """
     if x.dtype != np.float32:
         return np.asarray(x * y + z)
@@ -83,7 +83,7 @@ def multiply_add(x: Array, y: Any, z: Array, out: Array | None = None) -> Array:
 
 
 def _multiply_add_by_parts(x: Array, y: Any, z: Array, made: Array) -> Array:
-    """The same without memory for all the wide numbers at once."""
+    """The same in parts, without memory for all wide numbers at once."""
     flat, first, added = made.reshape(-1), x.reshape(-1), z.reshape(-1)
     factors = y.reshape(-1) if np.ndim(y) else None
     memory = np.empty(PART, np.float64)
@@ -148,7 +148,7 @@ def adam_rule(
 def rmsprop_rule(
     c: RMSpropOptions, param: Array, grad: Array, square: Array, *others: Array
 ) -> None:
-    """`others` are the moving sum, with momentum, and the mean of gradients, if centered."""
+    """RMSprop's rule. `others`: the moving sum, with momentum, and mean gradients, if centered."""
     one = param.dtype.type
     if c.maximize:
         grad = -grad
@@ -173,7 +173,7 @@ def rmsprop_rule(
 
 
 def stepped(rule: Rule, options: Any, lists: Lists) -> None:
-    """Step all parameters by a rule; whatever stands in `lists` but the gradients is written."""
+    """Update all parameters by a rule. All of `lists` except gradients may be written."""
     for places in _pieces([param.size for param in lists[0]]):
         if len(places) > 1:
             _together(rule, options, [[arrays[i] for i in places] for arrays in lists])
@@ -184,7 +184,7 @@ def stepped(rule: Rule, options: Any, lists: Lists) -> None:
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Places of parameters that are stepped together: about PIECE elements, or one large one."""
+    """Positions of parameters that are updated together: about PIECE elements, or one large one."""
     places: list[int] = []
     total = 0
     for place, size in enumerate(sizes):
@@ -198,7 +198,7 @@ def _pieces(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _together(rule: Rule, options: Any, lists: Lists) -> None:
-    """Step small parameters laid end to end."""
+    """Update small parameters, concatenated."""
     flat = [np.concatenate([array.reshape(-1) for array in arrays]) for arrays in lists]
     rule(options, *flat)
     for nr, (arrays, row) in enumerate(zip(lists, flat, strict=True)):
@@ -212,31 +212,31 @@ def _together(rule: Rule, options: Any, lists: Lists) -> None:
 
 
 def sgd(options: SGDOptions, lists: Lists) -> None:
-    """Step parameters by SGD: parameters, gradients, and with momentum its moving sums."""
+    """Update by SGD: parameters, gradients, and with momentum its moving sums."""
     _run("sgd", sgd_rule, options, lists)
 
 
 def adam(options: AdamOptions, lists: Lists) -> None:
-    """Step parameters by Adam: parameters, gradients, means, squares, and their greatest so far."""
+    """Update by Adam: parameters, gradients, means, squares, and the largest squares so far."""
     _run("adam", adam_rule, options, lists)
 
 
 def rmsprop(options: RMSpropOptions, lists: Lists) -> None:
-    """Step parameters by RMSprop: parameters, gradients, squares, then as rmsprop_rule says."""
+    """Update by RMSprop: parameters, gradients, squares, then as in rmsprop_rule."""
     _run("rmsprop", rmsprop_rule, options, lists)
 
 
-# Note [When compiling pays]
-# Numba's import takes half a second. A run whose steps would have taken that long without it pays
-# for it, and so does one with many elements at once, which will use Numba in other places too.
+# Note [When compiling pays] Numba's import takes half a second. It pays off for a run whose steps
+# have taken that long without it, and for one with many elements at once, which will use Numba
+# elsewhere too.
 WORTH_COMPILING: Final = pays_from(500_000_000)
 PER_ARRAY: Final = 700
 PER_ELEMENT: Final = 10
-"""Nanoseconds, of Numba's import and of a plain step."""
+"""Nanoseconds of Numba's import and of a plain step, per element."""
 
 
 class _Spent:
-    """How long plain steps took so far, in nanoseconds, by their number of elements."""
+    """Time of plain steps so far in nanoseconds, by number of elements."""
 
     time = 0
     compiled: Any = None

@@ -1,1 +1,1 @@
-"""The arithmetic of layers: attention, LSTM, normalizations, softmax, CTC."""
+"""Kernels of layers: attention, LSTM, normalizations, softmax, CTC."""

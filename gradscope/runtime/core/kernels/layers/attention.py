@@ -1,9 +1,9 @@
-"""Attention: what each query takes from the values, by how well it fits their keys.
+"""Attention: a weighted mean of values for each query, by how well it matches their keys.
 
-Queries, keys and values are (batch, heads, length, width); keys may have fewer heads, each for
-several of the queries'. The matrix of weights is made block by block and never kept: forward keeps
-the logarithm of each row's sum, with which backward makes the weights once more. Where there is
-enough of it and no mask, register tiles make it (fast_attention.py); else NumPy's products.
+Queries, keys and values are (batch, heads, length, width). Keys may have fewer heads, each for
+several of the queries' heads. The matrix of weights is computed block by block and never stored:
+forward saves the logarithm of each row's sum, from which backward recomputes the weights. Large
+attention without a mask uses register tiles (fast_attention.py), otherwise NumPy's products.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from gradscope.runtime.core.kernels.layers.row_softmax import FAST
 from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from, quiet
 
 BLOCK: Final = 1 << 19
-"""No block of weights has many more elements than this: it should stay in the cache."""
+"""Approximate largest number of elements of a block of weights, which should fit in the cache."""
 FEWEST: Final = 64
-"""Blocks do not get lower than this, or the products become slow."""
+"""Smallest number of rows of a block: products of smaller ones are slow."""
 
 
 MANY: Final = pays_from(1 << 20)
-"""From so many products on it pays to have compiled what uses tiles."""
+"""Number of products from which compiling the tiles pays off."""
 FEWEST_ROWS: Final = 32
 FEWEST_NUMBERS: Final = 8
-"""Queries, keys and numbers of each below which too much of a tile would be for nothing."""
+"""Smallest number of queries, keys and numbers for tiles: less would waste too much of a tile."""
 
 
 class How(NamedTuple):
-    """What is asked of an attention besides its three inputs."""
+    """Options of an attention."""
 
     scale: float
     causal: bool
-    mask: Array | None = None  # added to the weights' logarithms; broadcasts to all of them
+    mask: Array | None = None  # added to the weights' logarithms, with broadcasting
 
 
 class _Block(NamedTuple):
-    """Some rows of weights: for these samples these queries, with all keys before `end`."""
+    """Some rows of weights: queries of some samples, with all keys up to `end`."""
 
     samples: slice
     rows: slice
@@ -54,8 +54,8 @@ class _Block(NamedTuple):
 
 
 def attention(query: Array, key: Array, value: Array, how: How) -> tuple[Array, Array]:
-    """Return what each query takes, laid out like the queries, and the logarithms of the sums."""
-    repeated = 0 in query.strides  # then in row-major order
+    """Return each query's result, laid out like the queries, and the logarithms of the sums."""
+    repeated = 0 in query.strides  # then row-major
     made = np.empty(query.shape, query.dtype) if repeated else np.empty_like(query)
     batch, heads, length = query.shape[:3]
     logs = np.empty((batch, length, heads), query.dtype).transpose(0, 2, 1)
@@ -76,7 +76,7 @@ def attention(query: Array, key: Array, value: Array, how: How) -> tuple[Array, 
 def attention_backward(
     grad: Array, query: Array, key: Array, value: Array, out: Array, logs: Array, how: How
 ) -> tuple[Array, Array, Array]:
-    """Return the gradients of queries, keys and values, each laid out like what it belongs to."""
+    """Return the gradients of queries, keys and values, each laid out like its tensor."""
     if _wins(query, key, value, how):
         given = (grad, query, key, value, out, logs[..., None])
         found = np.empty_like(query), np.empty_like(key), np.empty_like(value)
@@ -103,7 +103,7 @@ tiles: Final = kernels_of("layers.attention")
 
 
 def _wins(query: Array, key: Array, value: Array, how: How) -> bool:
-    """Whether tiles make this: there is enough of it, and nothing but `causal` hides keys."""
+    """Whether tiles compute this: it is large, and nothing but `causal` hides keys."""
     fit = how.mask is None and query.dtype == key.dtype == value.dtype and query.dtype.char in "fd"
     fit = fit and query.shape[3] == key.shape[3] == value.shape[3]
     enough = min(query.shape[2], key.shape[2]) >= FEWEST_ROWS and query.shape[3] >= FEWEST_NUMBERS
@@ -111,7 +111,7 @@ def _wins(query: Array, key: Array, value: Array, how: How) -> bool:
 
 
 def _split(array: Array, groups: int) -> Array:
-    """Heads as groups that share a key: (batch, keys' heads, queries' heads for each, …)."""
+    """Heads in groups that share a key: (batch, keys' heads, queries' heads for each, …)."""
     batch, heads, length, width = array.shape
     a, b, c, d = array.strides
     shape = (batch, groups, heads // groups, length, width)
@@ -128,7 +128,7 @@ def _turned(array: Array) -> Array:
 
 
 def _over_groups(array: Array) -> Array:
-    """Summed over the queries' heads that share a key."""
+    """The sum over the queries' heads that share a key."""
     return array if array.shape[2] == 1 else array.sum(2, keepdims=True)
 
 
@@ -146,7 +146,7 @@ def _blocks(queries: Array, keys: Array, causal: bool) -> Iterator[_Block]:
 
 
 def _mask(how: How, queries: Array, keys: Array) -> Array | None:
-    """The mask with a place for every weight, in the form the blocks are cut from."""
+    """The mask broadcast to all weights, to be cut into blocks."""
     if how.mask is None:
         return None
     batch, groups, each, length = queries.shape[:4]
@@ -155,7 +155,7 @@ def _mask(how: How, queries: Array, keys: Array) -> Array | None:
 
 
 def _prepare(weights: Array, block: _Block, how: How, mask: Array | None) -> None:
-    """Scale a block of products, and hide what is not to be seen."""
+    """Scale a block of products, and apply masks."""
     weights *= weights.dtype.type(how.scale)
     if how.causal:
         rows = np.arange(block.rows.start, block.rows.stop)
@@ -168,7 +168,7 @@ def _prepare(weights: Array, block: _Block, how: How, mask: Array | None) -> Non
 def _softmax(weights: Array, block: _Block, how: How, mask: Array | None) -> Array:
     """Turn a block of products into weights, in place; return the logarithms of the sums.
 
-    A row of which nothing is seen has no weights at all.
+    A row that sees no keys has zero weights.
     """
     if weights.dtype == np.float32 and FAST.wins(weights.size):
         return _compiled(weights, block, how, mask)
@@ -184,7 +184,7 @@ def _softmax(weights: Array, block: _Block, how: How, mask: Array | None) -> Arr
 
 
 def _masked(weights: Array, block: _Block, how: How, mask: Array | None) -> tuple[Any, ...]:
-    """Hide what a mask hides, and say what is left to do: scale, first query, queries, causal."""
+    """Apply the mask, and return what remains to be done: scale, first query, queries, causal."""
     start, rows = block.rows.start, weights.shape[-2]
     if mask is None:
         return weights.dtype.type(how.scale), start, rows, how.causal
@@ -213,7 +213,7 @@ def _softmax_backward(
     """Turn products into weights and the weights' gradients into the products', in place."""
     if weights.dtype == np.float32 and FAST.wins(weights.size):
         left = _masked(weights, block, how, mask)
-        if mask is not None:  # the products are scaled; what comes back is to be
+        if mask is not None:  # the products are scaled; so must be the gradient
             slopes *= slopes.dtype.type(how.scale)
             along = along * along.dtype.type(how.scale)
         flat = slopes.reshape(-1, slopes.shape[-1])

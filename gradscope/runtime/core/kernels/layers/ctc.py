@@ -1,7 +1,7 @@
-"""Connectionist temporal classification: all ways to write a target over time, and their gradient.
+"""Connectionist temporal classification: the sum over all alignments of a target, and its gradient.
 
-A target of L labels stands between blanks: 2 L + 1 states. `alpha` holds the logarithm of how
-likely the steps up to one are together with each state, for all samples of a batch at once.
+A target of L labels has blanks around each: 2 L + 1 states. `alpha` is the log probability of all
+steps up to one that end in each state, for all samples of a batch at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradscope.runtime.core.kernels.support import Array, quiet
 
 
 class States(NamedTuple):
-    """The states of every sample: their labels, how many there are, which may be jumped over."""
+    """The states of every sample: labels, number, and which of them may be skipped."""
 
     labels: Array
     counts: Array
@@ -24,7 +24,7 @@ class States(NamedTuple):
 
 
 def states_of(targets: Array, lengths: Array, steps: Array, blank: int) -> States:
-    """Targets between blanks; a blank between two labels that differ may be left out."""
+    """The labels of targets with blanks; a blank between two different labels may be skipped."""
     batch = len(lengths)
     longest = int(lengths.max()) if batch else 0
     labels = np.full((batch, 2 * longest + 1), blank, np.int64)
@@ -67,7 +67,7 @@ def _scores(log_probs: Array, labels: Array) -> Array:
 
 
 def _ends(alpha: Array, states: States) -> Array:
-    """How likely a sample's last two states are after its last step."""
+    """The log probability of a sample's last two states after its last step."""
     rows = np.arange(len(alpha))
     if not alpha.shape[1]:
         return np.where(states.counts == 1, 0.0, -np.inf).astype(alpha.dtype)
@@ -107,7 +107,7 @@ def backward(
 
 
 def _beta(scores: Array, states: States) -> Array:
-    """What alpha is, from the last step back."""
+    """Like alpha, from the last step backwards."""
     _, steps, width = scores.shape
     beta = np.full(scores.shape, -np.inf, scores.dtype)
     ends = np.arange(width)

@@ -55,7 +55,7 @@ def nll_loss_backward(
 def _weights(
     log_probabilities: Array, target: Array, weight: Array | None, ignore_index: int
 ) -> Array:
-    """Return what each target counts: its class's weight, nothing where it is ignored."""
+    """Return the weight of each target: that of its class, zero if it is ignored."""
     kept: Array = target != ignore_index
     classes = log_probabilities.shape[min(1, log_probabilities.ndim - 1)]
     outside = kept & ((target < 0) | (target >= classes))

@@ -1,8 +1,8 @@
-"""A whole LSTM layer over time, forward and backward.
+"""An LSTM layer over time, forward and backward.
 
-What goes in from the inputs is one product of matrices for all steps; each step adds a small one
-from the state before it, and then meets its gates in one pass. Gates, and the cells they made, are
-kept in a workspace for backward.
+The contribution of the inputs is one matrix product for all steps. Each step adds a small product
+with the previous state, then applies the gates in one pass. Gates and cells are saved in a
+workspace for backward.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Cell = Callable[..., None]
 
 
 class Weights(NamedTuple):
-    """What one direction of a layer has learned: gates are in the order input, forget, new, out."""
+    """Parameters of one direction of a layer. Gates are in the order input, forget, new, out."""
 
     of_input: Array
     of_state: Array
@@ -34,7 +34,7 @@ class Weights(NamedTuple):
 
 
 def cell(gates: Array, more: Array, bias: Array, before: Array, cells: Array, state: Array) -> None:
-    """One step: sums become gates in place, and the cells and state after it are written."""
+    """One step: sums become gates in place, and the new cells and state are written."""
     np.add(gates, more, gates)
     np.add(gates, bias, gates)
     width = before.shape[1]
@@ -64,7 +64,7 @@ def cell_backward(
     to_cells: Array,
     out: Array,
 ) -> None:
-    """The gradient of a step's sums; that of its cells becomes that of the cells before it."""
+    """The gradient of a step's sums; that of its cells becomes that of the previous cells."""
     grad = to_state + to_output
     one = gates.dtype.type(1)
     entering, kept, new, leaving = np.split(gates, 4, 1)
@@ -88,7 +88,7 @@ def steps_forward(
     outputs: Array,
     order: Array,
 ) -> None:
-    """All steps in this order: sums of inputs become gates; all cells and states are written."""
+    """Run all steps in order: sums of inputs become gates; all cells and states are written."""
     step, right = _step_for(gates, cell), np.ascontiguousarray(weight.T)
     sums = np.empty(gates.shape[1:], gates.dtype)
     for t in order:
@@ -108,9 +108,9 @@ def steps_backward(
     sums: Array,
     order: Array,
 ) -> None:
-    """All steps in this order, the last first: the gradients of all sums are written.
+    """Run all steps in reverse order: the gradients of all sums are written.
 
-    Those of the last state and cells become those of the first.
+    The gradients of the last state and cells become those of the first.
     """
     step = _step_for(gates, cell_backward)
     for t, before in zip(order, [*all_cells[order[1:]], first_cells], strict=True):
@@ -119,7 +119,7 @@ def steps_backward(
 
 
 FEWEST: Final = 8
-"""So many rows fill the largest tile."""
+"""Rows of the largest tile."""
 
 
 def _order(steps: int, *, reverse: bool) -> Array:
@@ -127,14 +127,14 @@ def _order(steps: int, *, reverse: bool) -> Array:
 
 
 def _run(plain: Callable[..., None], gates: Array, *others: Array) -> None:
-    """Make all steps: by tiles, unless they are few or small, or better made by BLAS."""
+    """Run all steps: by tiles, unless they are few or small, or faster with BLAS."""
     large = gates.shape[1] >= FEWEST and _are_compiled(gates)
     if not large or not fast().ran(plain.__name__, gates, *others):
         plain(gates, *others)
 
 
 def _step_for(gates: Array, plain: Cell) -> Cell:
-    """The compiled step for a long run of large ones, NumPy's for others."""
+    """The compiled step for long runs of large steps, NumPy's for others."""
     return fast().step(plain.__name__) if _are_compiled(gates) else plain
 
 
@@ -146,7 +146,7 @@ fast: Final = kernels_of("layers.lstm")
 
 
 def workspace_parts(workspace: Array, steps: int, batch: int, width: int) -> tuple[Array, Array]:
-    """The gates and the cells of all steps, as they lie in the workspace."""
+    """The gates and the cells of all steps in the workspace."""
     size = steps * batch * width
     gates = workspace[: 4 * size].reshape(steps, batch, 4 * width)
     return gates, workspace[4 * size :].reshape(steps, batch, width)
@@ -245,7 +245,7 @@ def _through_time(
 
 
 def _of_state(sums: Array, outputs: Array, state: Array, *, reverse: bool) -> Array:
-    """The gradient of the weights of the state: each step's sums with the state before it."""
+    """The gradient of the state's weights: each step's sums times the previous state."""
     steps, batch, width = outputs.shape
     before = np.empty_like(outputs)
     if reverse:

@@ -1,7 +1,7 @@
-"""Values brought to mean 0 and variance 1: of a layer, of a batch's channels, of channel groups.
+"""Normalizations to mean 0 and variance 1: of layers, of channels of a batch, of channel groups.
 
-All arrays of a call have one dtype, float32 or float64. `rstd` is one over the deviation. A
-gradient that is not needed is None.
+All arrays of a call have one dtype, float32 or float64. `rstd` is one over the standard deviation.
+A gradient that is not needed is None.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradscope.runtime.core.kernels.support import Array, Family, quiet
 Grads: TypeAlias = tuple[Array | None, Array | None, Array | None]
 Needs: TypeAlias = tuple[bool, ...]
 FAST: Final = Family("layers.norms", few=1 << 12)
-"""The same by compiled kernels, for arrays that are worth them."""
+"""The same by compiled kernels, for large arrays."""
 
 
 def _pays(x: Array) -> bool:
@@ -23,13 +23,13 @@ def _pays(x: Array) -> bool:
 
 
 def _has_planes(x: Array) -> bool:
-    """Whether a channel of a sample is more than one number, so that there are rows to go over."""
+    """Whether a channel of a sample has more than one number."""
     return x.ndim > 2 and _pays(x) and x.size > x.shape[0] * x.shape[1]
 
 
 @quiet
 def _moments(x: Array, dims: tuple[int, ...]) -> tuple[Array, Array, Array]:
-    """The mean, what is left without it, and the variance; the dims stay, with size 1."""
+    """The mean, the deviations from it, and the variance; the dims stay with size 1."""
     mean = np.mean(x, axis=dims, keepdims=True)
     centred = x - mean
     return mean, centred, np.mean(centred * centred, axis=dims, keepdims=True)
@@ -41,7 +41,7 @@ def _rstd(variance: Array, eps: float) -> Array:
 
 
 def _turned(grad: Array, normal: Array, rstd: Array, dims: tuple[int, ...]) -> Array:
-    """The gradient of what was normalized, from that of what came of it."""
+    """The gradient of the input, from that of the normalized values."""
     along = np.mean(grad * normal, axis=dims, keepdims=True)
     made = grad - np.mean(grad, axis=dims, keepdims=True)
     made -= normal * along
@@ -55,7 +55,7 @@ def _turned(grad: Array, normal: Array, rstd: Array, dims: tuple[int, ...]) -> A
 def layer_norm(
     x: Array, count: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Normalize each sample over its last `count` dims; return mean and rstd too."""
+    """Normalize each sample over its last `count` dims. Also return mean and rstd."""
     if _pays(x):
         return FAST.kernels.layer_norm(x, count, weight, bias, eps)
     dims = tuple(range(x.ndim - count, x.ndim))
@@ -96,7 +96,7 @@ def layer_norm_backward(
 
 
 def of_channels(vector: Array, ndim: int) -> Array:
-    """One number per channel, as it stands beside a batch whose dim 1 are the channels."""
+    """One number per channel, broadcastable to a batch whose dim 1 are the channels."""
     return vector.reshape(-1, *(1 for _ in range(ndim - 2)))
 
 
@@ -113,7 +113,7 @@ def batch_moments(x: Array, eps: float) -> tuple[Array, Array, Array]:
 def batch_norm(
     x: Array, mean: Array, rstd: Array, weight: Array | None, bias: Array | None
 ) -> Array:
-    """Normalize channels whose mean and rstd are known."""
+    """Normalize channels with given mean and rstd."""
     scale = rstd if weight is None else rstd * weight
     if _has_planes(x):
         shift = -mean * scale if bias is None else bias - mean * scale
@@ -134,7 +134,7 @@ def batch_norm_backward(
     needs: Needs,
     training: bool,
 ) -> Grads:
-    """Return the gradients of x, weight and bias; if not training, mean and rstd are constants."""
+    """Return the gradients of x, weight and bias. If not training, mean and rstd are constants."""
     if _has_planes(x):
         return FAST.kernels.batch_norm_backward(grad, x, mean, rstd, weight, needs, training)
     dims = (0, *range(2, x.ndim))
@@ -157,7 +157,7 @@ def batch_norm_backward(
 def group_norm(
     x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Normalize each group of channels of each sample; return mean and rstd too."""
+    """Normalize each group of channels of each sample. Also return mean and rstd."""
     if _has_planes(x):
         return FAST.kernels.group_norm(x, groups, weight, bias, eps)
     split = _in_groups(x, groups)

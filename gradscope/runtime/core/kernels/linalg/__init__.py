@@ -1,1 +1,1 @@
-"""Factorisations that NumPy does not offer."""
+"""Factorizations that NumPy lacks."""

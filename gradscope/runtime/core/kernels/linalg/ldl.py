@@ -10,7 +10,7 @@ from gradscope.runtime.core.kernels.linalg.linalg import columns_first, size_of
 from gradscope.runtime.core.kernels.support import Array, quiet
 
 ALPHA = (1 + 17**0.5) / 8
-"""What makes a pivot of one row good enough, so that growth stays bounded."""
+"""Bound that decides whether a pivot of one row suffices to keep growth bounded."""
 
 
 @quiet
@@ -52,7 +52,7 @@ def _factor(a: Array, pivots: Array, hermitian: bool) -> int:
 
 
 def _chosen(a: Array, k: int, hermitian: bool) -> tuple[int, int]:
-    """How many rows the pivot takes, and which row comes to its (last) place; -1 if all is zero."""
+    """The number of rows of the pivot, and the row to swap with its last; -1 if all is zero."""
     here = _on_diagonal(a, k, hermitian)
     below = size_of(a[k + 1 :, k])
     greatest = below.max(initial=0)
@@ -75,7 +75,7 @@ def _on_diagonal(a: Array, k: int, hermitian: bool) -> float:
 
 
 def _swap(a: Array, place: int, row: int, k: int, wide: int, hermitian: bool) -> None:
-    """Exchange two rows and columns, of which only the lower triangle is kept."""
+    """Exchange two rows and columns, of which only the lower triangle is stored."""
     below = a[row + 1 :, place].copy()
     a[row + 1 :, place] = a[row + 1 :, row]
     a[row + 1 :, row] = below
@@ -94,7 +94,7 @@ def _turned(line: Array, hermitian: bool) -> Array:
 
 
 def _eliminate(a: Array, k: int, wide: int, hermitian: bool) -> None:
-    """Take the pivot's part out of what is below, and leave L in its columns."""
+    """Eliminate the pivot from the rows below, and leave L in its columns."""
     rest = slice(k + wide, None)
     columns = a[rest, k : k + wide].copy()
     if not len(columns):
@@ -115,7 +115,7 @@ def _eliminate(a: Array, k: int, wide: int, hermitian: bool) -> None:
 
 @quiet
 def ldl_solve(factors: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
-    """X of A X = B, from what `ldl_factor` returned."""
+    """X of A X = B, from the result of `ldl_factor`."""
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     size = factors.shape[-1]
     factors = np.broadcast_to(factors, (*batch, size, size)).reshape(prod(batch), size, size)
@@ -154,7 +154,7 @@ def _solve(a: Array, pivots: Array, x: Array, hermitian: bool) -> None:
 
 
 def _steps(pivots: Array) -> list[tuple[int, int]]:
-    """Where each pivot begins, and how many rows it takes."""
+    """The first row of each pivot, and its number of rows."""
     made, k = [], 0
     while k < len(pivots):
         wide = 1 if pivots[k] > 0 or k + 1 == len(pivots) else 2

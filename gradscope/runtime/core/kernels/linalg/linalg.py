@@ -1,6 +1,6 @@
-"""Factorisations NumPy does not offer, for batches: LU, triangles, reflections, LDL, exponentials.
+"""Factorizations that NumPy lacks, for batches: LU, triangles, reflections, LDL, exponentials.
 
-Each is written in blocks: short loops over columns, and matrix products for the rest.
+Each works in blocks: short loops over columns, and matrix products for the rest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 from gradscope.runtime.core.kernels.support import LARGE, Array, kernels_of, quiet
 
 NARROW = 32
-"""LU takes so many columns one by one; wider matrices are split."""
+"""Number of columns that LU factors one by one. Wider matrices are split."""
 SMALL = 64
-"""Triangles no greater than this are solved by NumPy as they are; greater ones are split."""
+"""Size up to which triangles are solved by NumPy directly. Larger ones are split."""
 
 
 def adjoint(a: Array) -> Array:
@@ -25,12 +25,12 @@ def adjoint(a: Array) -> Array:
 
 
 def columns_first(a: Array) -> Array:
-    """The same matrices, laid out column by column as LAPACK leaves them."""
+    """The same matrices in column-major order, as LAPACK returns them."""
     return np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def size_of(a: Array) -> Any:
-    """How great LAPACK takes an element to be when it looks for a pivot."""
+    """The size of an element by which LAPACK chooses a pivot."""
     return np.abs(a.real) + np.abs(a.imag) if a.dtype.kind == "c" else np.abs(a)
 
 
@@ -54,7 +54,7 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
 
 
 def _factor(a: Array, swaps: Array) -> None:
-    """Factor in place. `swaps` are how far below each row the one is that takes its place."""
+    """Factor in place. `swaps` are distances from each row to the one that takes its position."""
     rows, columns = a.shape[1:]
     count = min(rows, columns)
     if columns <= NARROW or count < 2:
@@ -104,7 +104,7 @@ def plain_panel(a: Array, swaps: Array) -> None:
 
 
 def _order(swaps: Array, rows: int) -> Array:
-    """Which row stands at each place after all swaps."""
+    """The row at each position after all swaps."""
     if len(swaps) == 1:
         line = list(range(rows))
         for j, below in enumerate(swaps[0].tolist()):
@@ -121,7 +121,7 @@ def _order(swaps: Array, rows: int) -> Array:
 
 
 def order_of(pivots: Array, rows: int) -> Array:
-    """Which row of A stands at each place of P A."""
+    """The row of A at each position of P A."""
     *batch, count = pivots.shape
     swaps = pivots.reshape(prod(batch), count).astype(np.int64) - np.arange(1, count + 1)
     return _order(swaps, rows).reshape(*batch, rows)
@@ -136,7 +136,7 @@ def permutation(pivots: Array, rows: int, dtype: Any) -> Array:
 
 
 def lu_solve(factors: Array, pivots: Array, b: Array, adjoint_of: bool = False) -> Array:
-    """X of A X = B, or of Aᴴ X = B, from what `lu` returned."""
+    """X of A X = B, or of Aᴴ X = B, from the result of `lu`."""
     rows = factors.shape[-1]
     order = order_of(pivots, rows)
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
@@ -156,7 +156,7 @@ def lu_solve(factors: Array, pivots: Array, b: Array, adjoint_of: bool = False) 
 
 
 def solve_triangular(a: Array, b: Array, upper: bool, unit: bool = False) -> Array:
-    """X of A X = B, of which only the upper or the lower triangle of A is read."""
+    """X of A X = B, where only the upper or the lower triangle of A is read."""
     if not upper:
         return solve_triangular(a[..., ::-1, ::-1], b[..., ::-1, :], True, unit)[..., ::-1, :]
     size = a.shape[-1]
@@ -170,7 +170,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, unit: bool = False) -> Arr
 
 
 def _solve_small(a: Array, b: Array, unit: bool) -> Array:
-    """LAPACK eliminates nothing in an upper triangle: what is left is to substitute back."""
+    """LAPACK eliminates nothing in an upper triangle: only back substitution remains."""
     if unit:
         place = np.arange(a.shape[-1])
         a[..., place, place] = 1
@@ -182,7 +182,7 @@ def _solve_small(a: Array, b: Array, unit: bool) -> Array:
 
 @quiet
 def _substituted(a: Array, b: Array) -> Array:
-    """Row by row; a zero on the diagonal gives what dividing by it gives."""
+    """Substitute row by row. A zero on the diagonal gives the result of dividing by it."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     made = np.broadcast_to(b, (*batch, *b.shape[-2:])).copy()
     for i in range(a.shape[-1] - 1, -1, -1):
@@ -216,7 +216,7 @@ def _cholesky_one_by_one(a: Array) -> tuple[Array, Array]:
 
 @quiet
 def _until_not_positive(a: Array) -> int:
-    """Factor in place as far as that goes; the number of the minor that stopped it."""
+    """Factor in place as far as possible; returns the number of the minor that is not positive."""
     for j in range(len(a)):
         row = a[j, :j]
         pivot = (a[j, j] - row @ row.conj()).real
@@ -231,7 +231,7 @@ def _until_not_positive(a: Array) -> int:
 
 
 def reflected(a: Array, tau: Array, c: Array, adjoint_of: bool = False) -> Array:
-    """Q C, or Qᴴ C, for the Q whose reflections stand below the diagonal of A."""
+    """Q C, or Qᴴ C, for the Q whose reflections are below the diagonal of A."""
     made = np.array(np.broadcast_to(c, (*a.shape[:-2], *c.shape[-2:])))
     count = tau.shape[-1]
     for i in range(count) if adjoint_of else range(count - 1, -1, -1):
@@ -250,7 +250,7 @@ def householder(a: Array, tau: Array) -> Array:
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
-    """R above, and the reflections that make Q below."""
+    """R above the diagonal, and the reflections of Q below it."""
     if not a.size:
         return a.copy(), np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
     lines, tau = np.linalg.qr(a, mode="raw")
@@ -260,12 +260,12 @@ def geqrf(a: Array) -> tuple[Array, Array]:
 # -- exponentials --------------------------------------------------------------------------------
 
 DEGREE = 18
-"""Terms of the series once the matrix is so small that they are enough for double precision."""
+"""Terms of the series that suffice for double precision, for matrices scaled to be small."""
 
 
 @quiet
 def matrix_exp(a: Array) -> Array:
-    """The exponential of each matrix: a series where it is small, squared as often as needed."""
+    """The exponential of each matrix: a series for a scaled matrix, then repeated squaring."""
     if not a.size:
         return a.copy()
     if a.real.dtype == np.float32:

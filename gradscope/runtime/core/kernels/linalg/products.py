@@ -1,4 +1,4 @@
-"""The product of two matrices: by tiles where it is large, else by NumPy's BLAS."""
+"""The product of two matrices: by tiles if it is large, otherwise by NumPy's BLAS."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from gradscope.runtime.core.kernels.support import Array, kernels_of, pays_from
 
 MANY: Final = pays_from(1 << 22)
-"""From so many products on it pays to have compiled what uses tiles: seconds, once for each."""
+"""Number of multiplications from which compiling the tiles, which takes seconds, pays off."""
 FEWEST: Final = (32, 64, 16)
-"""Rows, steps and columns below which too much of the work would be for nothing."""
+"""Smallest rows, steps and columns for tiles: less would waste too much of a tile."""
 COST: Final = 0.02
-"""Nanoseconds for one product on most processors; half of it on those with the widest vectors."""
+"""Nanoseconds per multiplication on most processors; half of it with the widest vectors."""
 
 
 tiles: Final = kernels_of("tiles.products")
@@ -23,9 +23,9 @@ tiles: Final = kernels_of("tiles.products")
 def product(
     left: Array, right: Array, made: Array | None = None, bias: Array | None = None
 ) -> Array:
-    """Return the product of two matrices of one dtype, written into `made` if that is given.
+    """Return the product of two matrices of one dtype, written to `made` if given.
 
-    `bias` is a vector of this dtype, in one piece, that is added to each row.
+    `bias` is a contiguous vector of this dtype that is added to each row.
     """
     kind = left.dtype.char
     way = _way(left.shape, left.strides, kind, right.shape, right.strides, right.dtype.char)
@@ -36,12 +36,12 @@ def product(
 
 
 class ProductPlan(NamedTuple):
-    """How a product of two matrices is made that lie in memory as these do."""
+    """How to compute a product of two matrices with these memory layouts."""
 
-    flipped: bool  # from the transposed ones, and put away the other way round
+    flipped: bool  # computed from the transposed ones, and stored transposed
     sizes: tuple[int, int, int]  # rows, steps, columns
-    far: tuple[int, int]  # how far apart rows and columns of the result are
-    left: str  # whether the matrix lies "by rows" or "by columns", or is to be copied
+    far: tuple[int, int]  # distances of rows and columns of the result
+    left: str  # memory layout, "by rows" or "by columns", or to be copied
     right: str
 
 
@@ -50,7 +50,7 @@ def _way(
     shape: tuple[int, ...], strides: tuple[int, ...], kind: str,
     right_shape: tuple[int, ...], right_strides: tuple[int, ...], right_kind: str,
 ) -> ProductPlan | None:  # fmt: skip
-    """How to make a product by tiles; None where NumPy is to make it, or to complain."""
+    """How to compute a product by tiles; None if NumPy should compute it, or raise the error."""
     (rows, count), (steps, columns) = shape, right_shape
     enough = rows >= FEWEST[0] and count >= FEWEST[1] and columns >= FEWEST[2]
     fit = count == steps and kind == right_kind and kind in "fd"
@@ -58,8 +58,8 @@ def _way(
         return None
     size = np.dtype(kind).itemsize
     left, right = _order(shape, strides, size), _order(right_shape, right_strides, size)
-    # A right matrix is laid out anew. One that lies column by column takes longer for that, and
-    # need not be if it is the left one.
+    # A right matrix is packed. A column-major one takes longer for that, and need not be packed if
+    # it is the left one.
     by_columns = right == "by columns" and left == "by rows"
     if by_columns and rows * (count + columns) < count * columns:
         return ProductPlan(True, (columns, count, rows), (1, columns), "by rows", "by columns")
@@ -67,7 +67,7 @@ def _way(
 
 
 def _order(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> str:
-    """How a matrix, of which no side is one, lies in memory."""
+    """The memory layout of a matrix, no side of which is one."""
     if strides == (shape[1] * size, size):
         return "by rows"
     return "by columns" if strides == (size, shape[0] * size) else "apart"

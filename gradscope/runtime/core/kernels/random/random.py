@@ -1,12 +1,12 @@
-"""What PyTorch makes of a generator's random words on the CPU: uniform, normal and other numbers.
+"""Random numbers as PyTorch derives them from random words on the CPU: uniform, normal and others.
 
-Everything here is a function of the words alone; runtime/core/state/generator.py draws them.
+Everything here depends on the words alone; runtime/core/state/generator.py draws them.
 
 # Note [The same last bit]
 PyTorch's kernels are compiled with fused multiply-add: `a * b + c` is rounded once. To get the same
-last bit, the products and sums that its compiler fuses are fused here too, by way of a wider type
-(float32) or of the product's exact error (float64). Logarithms and cosines of float64 come from
-the C library, as PyTorch's do; of float32, from the polynomials its vector path uses on machines
+last bit, the products and sums that its compiler fuses are fused here too, by a wider dtype
+(float32) or the product's exact error (float64). Logarithms and cosines of float64 come from the C
+library, as PyTorch's do; those of float32 from the polynomials of its vectorized code on machines
 with AVX2 or better (Cephes' logf, sinf and cosf).
 """
 
@@ -23,12 +23,12 @@ from gradscope.runtime.core.kernels.support import HALVES, LARGE, Array, fast
 
 FLOAT32: Final = np.dtype(np.float32)
 FLOAT64: Final = np.dtype(np.float64)
-LANES: Final = 8  # of the vector path; a block is one vector of radii and one of angles
+LANES: Final = 8  # of PyTorch's vectors; a block is a vector of radii and one of angles
 BLOCK: Final = 2 * LANES
 
 
 def _float32s(*numbers: float) -> tuple[np.float64, ...]:
-    """Round numbers to float32; they stay float64, so that products with them do."""
+    """Round numbers to float32, stored as float64, so that products are float64."""
     return tuple(np.float64(np.float32(number)) for number in numbers)
 
 
@@ -43,7 +43,7 @@ LOG_COEFFICIENTS: Final = _float32s(
     -2.4999993993e-1,
     3.3333331174e-1,
 )
-LOG_TWO: Final = _float32s(-2.12194440e-4, 0.693359375)  # its small part and its short one
+LOG_TWO: Final = _float32s(-2.12194440e-4, 0.693359375)  # in a small and a short part
 SIN_COEFFICIENTS: Final = _float32s(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 COS_COEFFICIENTS: Final = _float32s(
     2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2
@@ -62,16 +62,16 @@ def unit_float64(words: Array) -> Array:
 
 
 def pairs(words: Array) -> Array:
-    """Return 64-bit words, each made of two 32-bit ones, the first on top."""
+    """Return 64-bit words, each made of two 32-bit ones, the first one high."""
     return np.asarray((words[0::2] << np.uint64(32)) | words[1::2])
 
 
 HUGE: Final = 2.0**960
-"""Numbers beyond are not split in two halves without overflow."""
+"""Larger numbers cannot be split without overflow."""
 
 
 def between(unit: Array, low: float, high: float, dtype: np.dtype[Any]) -> Array:
-    """Spread [0, 1) over [low, high). Where a half would round to `high`, it becomes `low`."""
+    """Map [0, 1) to [low, high). A half that would round to `high` becomes `low`."""
     if dtype == FLOAT64:
         if (low, high) == (0.0, 1.0):
             return unit
@@ -89,7 +89,7 @@ def between(unit: Array, low: float, high: float, dtype: np.dtype[Any]) -> Array
 
 
 def fused32(a: Array, b: Any, c: Any) -> Array:
-    """Return a * b + c of float32 numbers, rounded once. `b` comes widened, so the product is."""
+    """Return a * b + c of float32 numbers, rounded once: `b` is widened, the product exact."""
     return np.asarray(a * b + c).astype(np.float32)
 
 
@@ -126,7 +126,7 @@ def each(function: Callable[[float], float], x: Array) -> Array:
 
 
 def normal_pairs(unit: Array) -> Array:
-    """Return as many normal numbers as uniform ones, two by two: the path of few numbers."""
+    """Return as many normal numbers as uniform ones, in pairs: PyTorch's way for few numbers."""
     angle = 2.0 * math.pi * unit[0::2]
     radius = np.sqrt(-2.0 * each(math.log1p, -unit[1::2]))
     result = np.empty_like(unit)
@@ -136,9 +136,9 @@ def normal_pairs(unit: Array) -> Array:
 
 
 def normal_blocks(unit: Array, *, many: bool = False) -> Array:
-    """Return normal numbers in place of uniform ones, block by block: the path of many numbers.
+    """Transform uniform numbers to normal ones in place, in blocks: PyTorch's way for many numbers.
 
-    These may be but some of `many`.
+    These may be a part of `many`.
     """
     if many or unit.size >= LARGE:
         return np.asarray(fast().normal_blocks(unit))
@@ -181,7 +181,7 @@ def _log_float32(x: Array) -> Array:
 
 
 def _cos_sin_float32(angle: Array) -> tuple[Array, Array]:
-    """Return both of angles that are not negative."""
+    """Return cosine and sine of angles that are not negative."""
     octant = (angle * np.float32(4.0 / math.pi)).astype(np.int32) + 1 & -2
     x = angle
     for part in QUARTER_PI:
@@ -199,9 +199,9 @@ def _cos_sin_float32(angle: Array) -> tuple[Array, Array]:
 
 
 def exponential(unit: Array, rate: float, dtype: np.dtype[Any]) -> Array:
-    """Return exponential numbers of the given rate."""
+    """Return exponential numbers of this rate."""
     if dtype != FLOAT64:
-        log = np.log1p(-unit)  # a last bit of float64 does not show
+        log = np.log1p(-unit)  # the last bit of float64 does not matter
     elif unit.size >= LARGE:
         log = fast().log1p_float64(-unit)
     else:
@@ -210,14 +210,14 @@ def exponential(unit: Array, rate: float, dtype: np.dtype[Any]) -> Array:
 
 
 def rounded(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return values in a dtype; halves by way of float32, as PyTorch makes them."""
+    """Return values in a dtype; halves by way of float32, as in PyTorch."""
     if dtype in HALVES:
         values = values.astype(np.float32, copy=False)
     return values.astype(dtype, copy=False)
 
 
 def permutation(words: Array, count: int) -> Array:
-    """Return 0 to count - 1 in the order of Fisher and Yates's shuffle; one word a swap."""
+    """Return 0 to count - 1 shuffled by Fisher and Yates; one word per swap."""
     if count < 2:
         return np.arange(count)
     offsets = words % np.arange(count, 1, -1, dtype=np.uint64)
@@ -244,7 +244,7 @@ def draw_with_replacement(probabilities: Array, unit: Array) -> Array:
 
 
 def draw_without_replacement(probabilities: Array, waits: Array, count: int) -> Array:
-    """Return the classes that arrive first when each waits exponentially for its weight."""
+    """Return the classes with the shortest exponential waiting times, which depend on weights."""
     with np.errstate(divide="ignore", over="ignore"):
         speed = (probabilities / waits).astype(probabilities.dtype)
     if count == 1:
@@ -262,7 +262,7 @@ def scaled(values: Array, mean: float, std: float) -> Array:
 
 
 def within_dtype(words: Array, dtype: np.dtype[Any]) -> Array:
-    """Fold words into the whole numbers from zero up that the dtype represents without gaps."""
+    """Map words to the integers from zero up that the dtype represents exactly."""
     if dtype.kind == "b":
         return (words & np.uint64(1)).astype(dtype)
     if dtype.kind in "iu":

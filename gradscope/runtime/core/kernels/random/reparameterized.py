@@ -1,8 +1,8 @@
-"""How samples move with the parameters they were drawn by: of gamma and Dirichlet numbers.
+"""Derivatives of samples by their parameters: of gamma and Dirichlet numbers.
 
-The derivative of a sample x of a distribution F(x; a) is minus the slope of F along a, over the
-density. It has no closed form; PyTorch approximates it region by region (a power series near the
-ends, a saddle point expansion for large parameters, a fitted quotient of polynomials between them;
+The derivative of a sample x of a distribution F(x; a) is minus the derivative of F by a, over the
+density. It has no closed form. PyTorch approximates it by region (a power series near the ends, a
+saddle point expansion for large parameters, a fitted quotient of polynomials between them;
 Jankowiak and Obermeyer, 2018), and so does this, with its coefficients.
 """
 
@@ -54,7 +54,7 @@ Region = tuple[Array, Callable[..., Array]]
 
 @quiet
 def standard_gamma_grad(shape: Array, sample: Array) -> Array:
-    """Return how gamma samples move with their shapes."""
+    """Return the derivatives of gamma samples by their shapes."""
     a, x = np.broadcast_arrays(shape.astype(np.float64), sample.astype(np.float64))
     small = x < 0.8
     large = ~small & (a > 8.0)
@@ -77,7 +77,7 @@ def _by_region(regions: list[Region], *arrays: Array) -> Array:
 
 
 def _gamma_small(a: Array, x: Array) -> Array:
-    """The power series of the incomplete gamma function, and its slope, term by term."""
+    """The power series of the incomplete gamma function, and its derivative, term by term."""
     term, total, slope = np.ones_like(x), 1 / a, 1 / a**2
     for k in range(1, 6):
         term = term * -x / k
@@ -88,7 +88,7 @@ def _gamma_small(a: Array, x: Array) -> Array:
 
 
 def _gamma_near_mean(a: Array, x: Array) -> Array:
-    """The saddle point expansion where its terms cancel, expanded once more."""
+    """The saddle point expansion where its terms cancel, expanded again."""
     numerator = 1440 * a**2 + 6 * x * (53 - 120 * x) - 65 * x**2 / a + a * (107 + 3600 * x)
     return (1 + 24 * a * (1 + 12 * a)) * numerator / (1244160 * a**4)
 
@@ -110,9 +110,9 @@ def _gamma_fitted(a: Array, x: Array) -> Array:
 
 @quiet
 def dirichlet_grad(sample: Array, concentration: Array, total: Array) -> Array:
-    """Return how Dirichlet samples move with their own concentrations, over one minus the sample.
+    """Return derivatives of Dirichlet samples by their concentrations, over one minus the sample.
 
-    Each is a beta sample of its concentration against that of all others.
+    Each is a beta sample of its concentration against the sum of the others.
     """
     wide = (each.astype(np.float64) for each in (sample, concentration, total))
     x, a, t = np.broadcast_arrays(*wide)
@@ -134,7 +134,7 @@ def dirichlet_grad(sample: Array, concentration: Array, total: Array) -> Array:
 
 
 def _beta_low(x: Array, a: Array, b: Array) -> Array:
-    """The power series of the incomplete beta function near 0, and its slope, term by term."""
+    """The power series of the incomplete beta function near 0, and its derivative, term by term."""
     factor = digamma(a) - digamma(a + b) - np.log(x)
     term, total = np.ones_like(x), (factor + 1 / a) / a
     for k in range(1, 11):
@@ -145,7 +145,7 @@ def _beta_low(x: Array, a: Array, b: Array) -> Array:
 
 
 def _beta_high(x: Array, a: Array, b: Array) -> Array:
-    """The same near 1, where the other parameter's powers are what moves."""
+    """The same near 1, where the powers depend on the other parameter."""
     y = 1 - x
     factor = digamma(a + b) - digamma(a)
     term, power, slope, total = np.ones_like(y), np.ones_like(y), np.zeros_like(y), factor / b
@@ -159,7 +159,7 @@ def _beta_high(x: Array, a: Array, b: Array) -> Array:
 
 
 def _beta_near_mean(x: Array, a: Array, b: Array) -> Array:
-    """The saddle point expansion where its terms cancel, expanded once more: in powers of a."""
+    """The saddle point expansion where its terms cancel, expanded again: in powers of a."""
     powers = (
         47 * x * b**4,
         (43 + 20 * (16 + 27 * b) * x) * b**3,

@@ -1,10 +1,10 @@
 """Gamma, Poisson and binomial numbers by rejection, from the words of a generator.
 
 # Note [Words taken one by one]
-How many random words a number takes is known only when it is accepted. A draw gets more words than
-it will probably need, says how many it took, and the generator goes on behind those; if they do not
-suffice, it is given more and starts anew. The loops are plain Python; for large arrays the same
-functions are compiled (fast_samplers.py).
+The number of random words for one number is known only when it is accepted. A draw gets more words
+than it will probably need and returns how many it used; the generator continues after those. If
+they do not suffice, it gets more and starts anew. The loops are plain Python; for large arrays the
+same functions are compiled (fast_samplers.py).
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ TAILS: Final = np.array([
     0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
     0.00925546218271273, 0.00833056343336287,
 ])  # fmt: skip
-"""What Stirling's approximation of log k! lacks, for small k."""
+"""Errors of Stirling's approximation of log k!, for small k."""
 
 
-# State of a draw: [place among the numbers, whether a normal number is kept, that number].
-# The functions below take unit numbers of [0, 1), two words each, and that state.
+# State of a draw: [position among the numbers, whether a normal number is stored, that number]. The
+# functions below take unit numbers of [0, 1), two words each, and that state.
 
 
 def unit(units: Array, state: Array) -> Any:
-    """The next number; NaN where there are no more."""
+    """The next number; NaN if there are no more."""
     place = int(state[0])
     state[0] = place + 1
     return units[place] if place < units.size else math.nan
 
 
 def ran_out(units: Array, state: Array) -> Any:
-    """Say that there were not enough numbers."""
+    """Mark that there were not enough numbers; returns NaN."""
     state[0] = units.size + 1
     return math.nan
 
 
 def normal(units: Array, state: Array) -> Any:
-    """The next normal number: they come in pairs."""
+    """The next normal number. They come in pairs."""
     if state[1] != 0:
         state[1] = 0
         return state[2]
@@ -59,10 +59,10 @@ def normal(units: Array, state: Array) -> Any:
 
 
 def gamma_one(boost: Any, middle: Any, units: Array, state: Array) -> Any:
-    """Marsaglia and Tsang's way, by a normal number that is cubed; NaN without enough numbers.
+    """Marsaglia and Tsang's method, by the cube of a normal number; NaN without enough numbers.
 
-    A shape less than one is drawn as one more, and brought down by a power, `boost`, of a unit
-    number. `middle` is the shape less a third; negative for a shape of zero.
+    For a shape less than one, shape + 1 is drawn, and multiplied by `boost`, a power of a unit
+    number. `middle` is the shape minus a third; negative for a shape of zero.
     """
     if not middle >= 0.0:
         return math.nan if math.isnan(middle) else 0.0
@@ -84,7 +84,7 @@ def gamma_one(boost: Any, middle: Any, units: Array, state: Array) -> Any:
 
 
 def gamma_constants(shapes: Array) -> tuple[Array, Array]:
-    """Return the powers and middles of shapes, in their own precision, as PyTorch has them."""
+    """Return the powers and middles of shapes, in their own precision, as in PyTorch."""
     one = shapes.dtype.type
     small = shapes < 1
     with np.errstate(divide="ignore"):
@@ -132,7 +132,7 @@ def stirling_tail(k: Any) -> Any:
 
 
 def _binomial_few(count: Any, p: Any, units: Array, state: Array) -> Any:
-    """By the waits between successes."""
+    """By waiting times between successes."""
     found, passed = 0.0, 0.0
     logarithm = math.log1p(-p)
     while int(state[0]) < units.size:

@@ -1,1 +1,1 @@
-"""Special functions of mathematics."""
+"""Special functions."""

@@ -1,7 +1,7 @@
-"""Modified Bessel functions and what is near them: I and K of order 0 and 1, Airy's Ai.
+"""Modified Bessel functions and related ones: I and K of order 0 and 1, Airy's Ai.
 
-Near zero they are means over a circle, which the trapezoidal rule gives to the last digits; far
-from it, the series of Hankel.
+Near zero they are means over a circle, which the trapezoidal rule computes to the last digits; far
+from it, Hankel's series.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from gradscope.runtime.core.kernels.support import Array, elementwise
 
 FAR: Final = 30.0
-"""From here on Hankel's series has all digits of a double before it begins to grow."""
+"""From here on Hankel's series reaches double precision before its terms grow."""
 
 
 @cache
@@ -26,7 +26,7 @@ def _circle(points: int) -> Array:
 
 
 def _mean(values: Callable[[float], Array], points: int) -> Array:
-    """Return the mean of a function over half a circle; it goes on evenly on the other half."""
+    """Return the mean of a function over half a circle; it is symmetric on the other half."""
     angles = _circle(points)
     total = (values(float(angles[0])) + values(float(angles[-1]))) / 2
     for angle in angles[1:-1]:
@@ -44,7 +44,7 @@ def _hankel(order: int, terms: int) -> tuple[float, ...]:
 
 
 def _series(x: Array, order: int, signs: Callable[[int], float]) -> Array:
-    """Return the sum of Hankel's terms with signs; as many as still shrink for x >= FAR."""
+    """Return the sum of Hankel's terms with signs, as long as they shrink for x >= FAR."""
     total, power = np.zeros_like(x), np.ones_like(x)
     for k, coefficient in enumerate(_hankel(order, 28)):
         total = total + signs(k) * coefficient * power
@@ -63,7 +63,7 @@ def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _power_series(x: Array) -> Array:
-    """Return I1 of small numbers, right relatively."""
+    """Return I1 of small numbers with relative accuracy."""
     square, term = x * x / 4, x / 2
     total = term
     for k in range(1, 16):
@@ -150,7 +150,7 @@ def spherical_j0(x: Array) -> Array:
 
 @_wide
 def airy_ai(x: Array) -> Array:
-    """Return Airy's function: its power series, an integral to the right, a phase to the left."""
+    """Return Airy's function: power series near zero, integral for large x, phase for negative."""
     middle = _airy_series(np.clip(x, -7.0, 1.0))
     right = np.maximum(x, 1.0)
     root = np.sqrt(right)

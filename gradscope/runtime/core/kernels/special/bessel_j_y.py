@@ -1,14 +1,14 @@
-"""Bessel functions of the first and second kind, J and Y of order 0 and 1, as PyTorch has them.
+"""Bessel functions of the first and second kind, J and Y of order 0 and 1, as in PyTorch.
 
-Up to 5 they are a fraction of two polynomials, from there on a cosine and a sine with such
-fractions before them: the Cephes library's (S. L. Moshier, *Methods and Programs for Mathematical
+Up to 5 they are a quotient of two polynomials, from there on a cosine and a sine with such
+quotients as factors: the Cephes library's (S. L. Moshier, *Methods and Programs for Mathematical
 Functions*, 1989).
 
 # Note [The highest power is left out]
-In Cephes, a polynomial below the line whose highest power has no coefficient begins with it: it is
-1. PyTorch has these polynomials without that power. They are much larger than it, so what is lost
-is seen only from the sixth digit on, most between 5 and 10. Where PyTorch is wrong by so much, so
-are we: who compares the two expects the same.
+In Cephes, a denominator whose highest power has no coefficient begins with that power: the
+coefficient is 1. PyTorch has these polynomials without that power. They are much larger than it, so
+the error shows only from the sixth digit on, most between 5 and 10. This runtime has the same
+error, since programs that compare the two expect the same values.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 from gradscope.runtime.core.kernels.support import Array, elementwise, horner
 
 Fraction = tuple[tuple[float, ...], tuple[float, ...]]
-"""Two polynomials, from the highest power down."""
+"""Two polynomials, coefficients from the highest power down."""
 
 NEAR: Final = 5.0
-"""Up to here it is one fraction."""
+"""Up to here it is one quotient."""
 
 _COSINE_0: Final = (
     (

@@ -7,12 +7,12 @@ import numpy as np
 from gradscope.runtime.core.kernels.special.special import lgamma
 from gradscope.runtime.core.kernels.support import Array, quiet
 
-ROUNDS = 2000  # far more than are needed: it stops when nothing changes
+ROUNDS = 2000  # far more than needed: it stops when nothing changes
 
 
 @quiet
 def gammainc(a: Array, x: Array) -> Array:
-    """Return the lower share: by a power series near zero, by a continued fraction further up."""
+    """Return the lower share: by a power series near zero, otherwise by a continued fraction."""
     return _share(a, x, upper=False)
 
 
@@ -60,7 +60,7 @@ def _series(a: Array, x: Array) -> Array:
 
 
 def _fraction(a: Array, x: Array) -> Array:
-    """Lentz's way through the continued fraction of the rest."""
+    """Lentz's method for the continued fraction of the rest."""
     tiny = 1e-300
     b = x + 1 - a
     c, d = np.full_like(x, 1 / tiny), 1 / b

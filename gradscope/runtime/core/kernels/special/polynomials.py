@@ -1,4 +1,4 @@
-"""Orthogonal polynomials by their recurrences, each element of its own degree."""
+"""Orthogonal polynomials by their recurrences, with a degree for each element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Step = Callable[[Array, Array, Array, int], Array]
 
 @quiet
 def _by_recurrence(x: Array, n: Array, first: Array, step: Step) -> Array:
-    """Return p_n(x), given p_1 and how p_(k+1) follows from p_k and p_(k-1); zero below zero."""
+    """Return p_n(x), given p_1 and the step to p_(k+1) from p_k and p_(k-1); zero if n < 0."""
     degrees = np.nan_to_num(n).astype(np.int64)
     made = np.where(degrees < 0, 0.0, np.ones_like(x))
     made = np.where(degrees == 1, first, made)

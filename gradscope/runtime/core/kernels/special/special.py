@@ -1,4 +1,4 @@
-"""Special functions NumPy lacks: the error function's family and the gamma function's.
+"""Special functions that NumPy lacks: the error function's family and the gamma function's.
 
 float64 results are within a few units in the last place; float32 ones are computed in float64 and
 rounded once.
@@ -72,7 +72,7 @@ _LGAMMA_AROUND_TWO: Final = (
     *((-1) ** k * zeta / k for k, zeta in reversed(list(enumerate(_ZETA_LESS_ONE, 2)))),
     1.0 - _EULER_GAMMA,
 )
-# What Stirling's formulas add, as polynomials in 1/x²; times 1/x for lgamma, 1/x² for digamma
+# Corrections of Stirling's formulas, as polynomials in 1/x²; times 1/x for lgamma, 1/x² for digamma
 _STIRLING_LGAMMA: Final = tuple(
     b / (2 * k * (2 * k - 1)) for k, b in reversed(list(enumerate(_BERNOULLI, 1)))
 )
@@ -88,9 +88,7 @@ def erf(x: Array) -> Array:
     return fast().erf_float64(x) if large else _each(math.erf, x).astype(x.dtype, copy=False)
 
 
-FEW: Final = (
-    128  # up to this many elements the C library, asked for each, is faster than polynomials
-)
+FEW: Final = 128  # for fewer elements the C library, called for each, is faster
 FOUR, MINUS_FOUR = np.array(4.0, np.float32), np.array(-4.0, np.float32)
 
 
@@ -113,7 +111,7 @@ def erfinv(x: Array) -> Array:
     """Return the inverse of erf: infinite at ±1, NaN beyond."""
     y = np.abs(x.astype(np.float64))
     root = _erfinv_start(y)
-    for _ in range(3):  # Halley's steps treble the right digits, of which there may be one near ±1
+    for _ in range(3):  # Halley's steps treble the correct digits; near ±1 there may be one
         excess = np.where(y < 0.5, erf(root) - y, (1.0 - y) - erfc(root))
         step = excess * np.exp(root * root) * (math.sqrt(math.pi) / 2)
         root = root - step / (1.0 + root * step)
@@ -122,7 +120,7 @@ def erfinv(x: Array) -> Array:
 
 
 def _erfinv_start(y: Array) -> Array:
-    """Return erfinv(y) roughly: Winitzki's formula, a series where that cancels."""
+    """Return a rough erfinv(y): Winitzki's formula, a series where that cancels."""
     series = y * (math.sqrt(math.pi) / 2) * (1.0 + y * y * (math.pi / 12))
     log = np.log1p(-y * y)
     middle = 2 / (math.pi * 0.147) + log / 2
@@ -166,7 +164,7 @@ def _lgamma_from_half(x: Array) -> Array:
 
 @elementwise
 def digamma(x: Array) -> Array:
-    """Return the derivative of lgamma: infinite at zero, NaN at negative whole numbers."""
+    """Return the derivative of lgamma: infinite at zero, NaN at negative integers."""
     wide = x.astype(np.float64)
     positive = np.where(wide < 0.0, 1.0 - wide, wide)
     result = np.zeros_like(positive)
@@ -195,7 +193,7 @@ def polygamma(x: Array, n: int) -> Array:
         return (sign * math.factorial(n) * _hurwitz_zeta(n + 1, wide)).astype(x.dtype)
     negative = wide < 0.5
     result = _hurwitz_zeta(2, np.where(negative, 1.0 - wide, wide))
-    # As PyTorch, whose poles are as high as the sine of pi is inexact.
+    # As in PyTorch, whose poles are finite because the sine of pi is inexact.
     sine = np.sin(x * np.asarray(math.pi, x.dtype)).astype(np.float64)
     reflected = (math.pi / sine) ** 2 - result
     return np.where(negative, reflected, result).astype(x.dtype)
@@ -217,13 +215,13 @@ def _hurwitz_zeta(s: int, x: Array) -> Array:
 
 
 def _sin_pi(x: Array) -> Array:
-    """Return sin(πx) with x reduced first, so that it is zero at every whole number."""
+    """Return sin(πx) with x reduced first, so that it is zero at every integer."""
     nearest = np.round(x)
     sign = np.where(np.mod(nearest, 2.0) == 0.0, 1.0, -1.0)
     return np.asarray(sign * np.sin(math.pi * (x - nearest)))
 
 
 def _each(function: Callable[[float], float], x: Array) -> Array:
-    """Apply a function of the C library: for few elements that is the fastest way."""
+    """Apply a function of the C library, which is fastest for few elements."""
     flat = x.ravel().tolist()
     return np.fromiter(map(function, flat), np.float64, x.size).reshape(x.shape)

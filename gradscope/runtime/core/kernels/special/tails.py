@@ -41,7 +41,7 @@ def zeta(s: Array, q: Array) -> Array:
 
 @elementwise
 def erfcx(x: Array) -> Array:
-    """Return exp(x²) erfc(x), which goes to zero as 1/x does."""
+    """Return exp(x²) erfc(x), which decays like 1/x."""
     wide = x.astype(np.float64)
     near = np.clip(wide, -26.7, 6.0)
     inner = np.exp(near * near) * erfc(near)
@@ -66,7 +66,7 @@ def log_ndtr(x: Array) -> Array:
 
 @elementwise
 def ndtri(p: Array) -> Array:
-    """Return the number that this share of a normal distribution lies below."""
+    """Return the number below which this share of a normal distribution lies."""
     wide = p.astype(np.float64)
     tail = np.where(wide > 0.5, 1.0 - wide, wide)
     safe = np.clip(tail, 1e-320, 0.5)

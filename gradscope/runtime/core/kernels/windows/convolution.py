@@ -1,10 +1,10 @@
 """Convolution and its gradients: windows as columns of a matrix, and one product for all.
 
-Where images are large enough to compile for, tiles do without the columns (fast/windows/direct.py).
+For large images, tiles work without columns (fast/windows/direct.py).
 
 Images are (images, channels, *size), weights (out channels, channels of one group, *kernel). Each
-function takes what the windows are (see windows.py). A transposed convolution is the gradient of
-an ordinary one, and the other way round: the same three functions are all there is.
+function takes a description of the windows (see windows.py). A transposed convolution is the
+gradient of an ordinary one, and vice versa, so the same three functions suffice.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from gradscope.runtime.core.kernels.windows.windows import (
 TOGETHER: Final = 192
 """Images with fewer windows are multiplied side by side."""
 FEWEST: Final = 8
-"""Rows of a tile: with fewer channels than these to make, too much of it would be for nothing."""
+"""Rows of a tile: with fewer output channels too much of it would be wasted."""
 by_tiles: Final = kernels_of("windows.direct")
 depthwise: Final = kernels_of("windows.depthwise")
 
 
 def forward(x: Array, weight: Array, w: Windows, groups: int) -> Array:
-    """Return what the windows see of the images, times the weight."""
+    """Return the convolution of the images with the weight."""
     if x.dtype in HALVES:
         wide = forward(x.astype(np.float32), weight.astype(np.float32), w, groups)
         return wide.astype(x.dtype)
@@ -87,10 +87,10 @@ def to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
 
 
 def _halves_to_input(grad: Array, weight: Array, w: Windows, groups: int) -> Array:
-    """The same for halves, which PyTorch adds up in their own dtype, or in float32 and rounds.
+    """The same for halves, which PyTorch sums in their own dtype, or in float32 and rounds.
 
-    Its library of kernels knows bfloat16, unless there are gaps in the windows; float16 it does
-    not know on processors without instructions for it.
+    Its kernel library supports bfloat16, unless windows have gaps; it does not support float16 on
+    processors without instructions for it.
     """
     wide, rows = grad.astype(np.float32), weight.astype(np.float32)
     if grad.dtype == BFLOAT16 and max(w.dilation) == 1:
@@ -131,7 +131,7 @@ def to_weight(grad: Array, x: Array, w: Windows, groups: int) -> Array:
 
 
 def to_bias(grad: Array) -> Array:
-    """Return the gradient of the bias: the sum over all but the channels."""
+    """Return the gradient of the bias: the sum over all dims but the channels."""
     wide = grad.astype(np.float32) if grad.dtype in HALVES else grad
     rows = np.ascontiguousarray(wide).reshape(*grad.shape[:2], prod(grad.shape[2:]))
     sums = rows @ np.ones(rows.shape[2], rows.dtype)
@@ -139,12 +139,12 @@ def to_bias(grad: Array) -> Array:
 
 
 def _is_channel_by_channel(x: Array, weight: Array, w: Windows, groups: int) -> bool:
-    """Whether every output channel sees one channel only, and there is enough of them."""
+    """Whether every output channel sees one channel only, and it is large enough."""
     return groups == x.shape[1] > 1 == weight.shape[1] and is_large(x, w)
 
 
 def _tiles_pay(x: Array, w: Windows, rows: int) -> bool:
-    """Whether tiles make this, with so many rows for each group."""
+    """Whether tiles pay off, with this number of rows for each group."""
     products = len(x) * x.shape[1] * w.taps * w.count * rows
     flat = w.size[0] == w.kernel[0] == w.out[0] == 1 and w.stride[1] == w.stride[2]
     return flat and rows >= FEWEST and products >= MANY and x.dtype.char in "fd"
@@ -162,7 +162,7 @@ def _rows(weight: Array, groups: int) -> Array:
 
 
 def _seen(x: Array, w: Windows, block: WindowBlock, groups: int) -> Array:
-    """What the windows of a block see, as a matrix for each group."""
+    """The columns of a block, as a matrix for each group."""
     count = (block.images.stop - block.images.start) * (block.places.stop - block.places.start)
     if w.are_elements:
         part = x[block.images].reshape(-1, x.shape[1], w.count)[:, :, block.places]
@@ -182,6 +182,6 @@ def _side_by_side(grads: Array, block: WindowBlock) -> Array:
 
 
 def _put_apart(images: Array, made: Array) -> None:
-    """Write a matrix in which images stand side by side into the images."""
+    """Write a matrix with images side by side to the images."""
     count, groups, channels, places = images.shape
     images[...] = made.reshape(groups, channels, count, places).transpose(2, 0, 1, 3)

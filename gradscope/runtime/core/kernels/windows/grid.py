@@ -1,9 +1,9 @@
-"""Elements of a picture between its places, where a grid says: sampling and all its derivatives.
+"""Sampling of images at points of a grid, with all derivatives.
 
-A point's value is a weighted sum of the picture at a few places, its taps. Weights are products of
-one weight for each dim, so that derivatives by the point are products too, with slopes (or
-curvatures) in place of some of the weights. What remains are three sums over taps: `gathered`,
-`scattered` and `products`. Compiled kernels do it all at once, block by block.
+A point's value is a weighted sum of the image at a few pixels, its taps. Weights are products of
+one weight for each dim, so derivatives by the point are products too, with first (or second)
+derivatives in place of some weights. What remains are three sums over taps: `gathered`, `scattered`
+and `products`. Compiled kernels do everything at once, in blocks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAST: Final = Family("windows.fast_grid", few=4 * COMPILED)
 
 
 class GridTaps(NamedTuple):
-    """The taps of all points along one dim: where they are (-1: outside), and what they count.
+    """The taps of all points along one dim: their pixels (-1: outside), and their factors.
 
     `factors[k]` is the k-th derivative of the weights by the point's coordinate in the grid.
     """
@@ -43,7 +43,7 @@ class GridTaps(NamedTuple):
 
 @quiet
 def axes(grid: Array, sizes: Sequence[int], mode: int, padding: int, align: bool) -> list[GridTaps]:
-    """The taps along each dim of the picture; the grid names its dims last first."""
+    """The taps along each dim of the image; the grid lists its dims last first."""
     points = grid.reshape(len(grid), -1, len(sizes))
     return [
         _axis(points[..., len(sizes) - 1 - dim], size, mode, padding, align, len(sizes) == 2)
@@ -88,13 +88,13 @@ def _axis(at: Array, size: int, mode: int, padding: int, align: bool, flat: bool
 
 
 def _inside(places: Array, size: int) -> Array:
-    """The places as whole numbers, -1 for all that are outside, be they no numbers at all."""
+    """The positions as integers, -1 for all that are outside or NaN."""
     inside = (places >= 0) & (places < size)
     return np.where(inside, places, -1).astype(np.int64)
 
 
 def _padded(at: Array, size: int, padding: int, align: bool) -> tuple[Array, Array]:
-    """Where a point is looked for that may lie outside, and how that moves as the point moves."""
+    """The position used for a point that may be outside, and its derivative."""
     sign = np.ones_like(at)
     if padding == ZEROS:
         return at, sign
@@ -108,7 +108,7 @@ def _padded(at: Array, size: int, padding: int, align: bool) -> tuple[Array, Arr
 
 
 def _reflected(at: Array, twice_low: int, twice_high: int) -> tuple[Array, Array]:
-    """The point mirrored at both ends until it lies between them."""
+    """The point mirrored at both ends until it is between them."""
     if twice_low == twice_high:
         return np.zeros_like(at), np.zeros_like(at)
     kind = at.dtype.type
@@ -125,7 +125,7 @@ def _reflected(at: Array, twice_low: int, twice_high: int) -> tuple[Array, Array
 
 
 def together(found: Sequence[GridTaps], orders: Sequence[int]) -> Array:
-    """The products of factors along all dims: orders[d] says which derivative along dim d."""
+    """The products of factors along all dims; orders[d] is the derivative's order along dim d."""
     made = found[0].factors[orders[0]]
     for axis, order in zip(found[1:], orders[1:], strict=True):
         made = made[..., :, None] * axis.factors[order][..., None, :]
@@ -134,7 +134,7 @@ def together(found: Sequence[GridTaps], orders: Sequence[int]) -> Array:
 
 
 def where(found: Sequence[GridTaps]) -> Array:
-    """Positions of the taps in the picture, -1 for those outside."""
+    """Flat positions of the taps in the image, -1 for those outside."""
     made = found[0].places
     for axis in found[1:]:
         first, other = made[..., :, None], axis.places[..., None, :]
@@ -144,7 +144,7 @@ def where(found: Sequence[GridTaps]) -> Array:
 
 
 def moved(found: Sequence[GridTaps], by: Array) -> Array:
-    """How the weights change as the points move by `by` (batch × points × dims, last first)."""
+    """The change of the weights if points move by `by` (batch × points × dims, last first)."""
     count = len(found)
     made: Any = 0
     for dim in range(count):
@@ -183,11 +183,11 @@ def _pays(x: Array, points: int) -> bool:
 
 
 Options = tuple[int, int, bool]
-"""How between places, how outside, and whether the corners' middles are at -1 and 1."""
+"""Interpolation mode, padding mode, and align_corners."""
 
 
 def sample(x: Array, grid: Array, options: Options) -> Array:
-    """For each channel and point the picture there: batch × channels × points."""
+    """The image at each point, for each channel: batch × channels × points."""
     points = grid.reshape(len(grid), -1, x.ndim - 2)
     if not _pays(x, points.shape[1]) or not x.size:
         return sample_plain(x, points, options)
@@ -199,7 +199,7 @@ def sample(x: Array, grid: Array, options: Options) -> Array:
 def sample_backward(
     grad: Array, x: Array, grid: Array, options: Options, wanted: Sequence[bool]
 ) -> tuple[Array | None, Array | None]:
-    """The gradients of the picture and of the grid."""
+    """The gradients of the image and of the grid."""
     points = grid.reshape(len(grid), -1, x.ndim - 2)
     if not _pays(x, points.shape[1]) or not x.size:
         return sample_backward_plain(grad, x, points, options, wanted)
@@ -214,7 +214,7 @@ def sample_backward(
 
 
 def _volumes(x: Array) -> Array:
-    """Pictures of two dims as such of three."""
+    """Images of two dims as images of three."""
     x = np.ascontiguousarray(x)
     return x if x.ndim == 5 else x.reshape(*x.shape[:2], 1, *x.shape[2:])
 
@@ -239,12 +239,12 @@ def sample_backward_plain(
 
 
 def flattened(x: Array) -> Array:
-    """All places in one row."""
+    """All pixels in one dim."""
     return x.reshape(*x.shape[:2], int(np.prod(x.shape[2:], dtype=int)))
 
 
 def _taken(x: Array, at: Array) -> Array:
-    """The picture at the taps (batch × channels × points × taps), zero outside."""
+    """The image at the taps (batch × channels × points × taps), zero outside."""
     if not x.shape[-1]:
         return np.zeros((*x.shape[:2], *at.shape[1:]), x.dtype)
     flat = np.maximum(at, 0).reshape(len(at), 1, -1)
@@ -253,14 +253,14 @@ def _taken(x: Array, at: Array) -> Array:
 
 
 def gathered(x: Array, at: Array, weights: Array) -> Array:
-    """For each channel and point the sum of the picture at its taps, by their weights."""
+    """For each channel and point the weighted sum of the image at its taps."""
     return np.asarray((_taken(x, at) * weights[:, None]).sum(-1), x.dtype)
 
 
 def scattered(grad: Array, at: Array, weights: Array, size: int) -> Array:
-    """Every point's gradient put back at its taps, by their weights."""
+    """Every point's gradient distributed to its taps, by their weights."""
     batch, channels = grad.shape[:2]
-    made = np.zeros((batch, channels, size + 1), grad.dtype)  # the last is all that is outside
+    made = np.zeros((batch, channels, size + 1), grad.dtype)  # the last is everything outside
     shares = grad[..., None] * weights[:, None]
     target = np.broadcast_to(np.where(at < 0, size, at)[:, None], shares.shape)
     rows = np.arange(batch * channels).reshape(batch, channels, 1, 1) * (size + 1)
@@ -269,13 +269,13 @@ def scattered(grad: Array, at: Array, weights: Array, size: int) -> Array:
 
 
 def products(x: Array, at: Array, grad: Array) -> Array:
-    """For each tap the sum over channels of the picture there times the point's gradient."""
+    """For each tap the sum over channels of the image there times the point's gradient."""
     return np.asarray((_taken(x, at) * grad[..., None]).sum(1), x.dtype)
 
 
 @quiet
 def sampled_in_halves(x: Array, points: Array, options: Options) -> Array:
-    """What `sample` gives, rounded after every step, which is what PyTorch does with halves."""
+    """The result of `sample`, rounded after every step, as PyTorch does with halves."""
     found = axes(points, x.shape[2:], *options)
     x, total = flattened(x), None
     if options[0] == BICUBIC:
@@ -308,7 +308,7 @@ def _summed(terms: Iterable[Any]) -> Any:
 
 
 def _tap(x: Array, found: Sequence[GridTaps], taps: tuple[int, ...]) -> Array:
-    """The picture at one tap of every point."""
+    """The image at one tap of every point."""
     each = [
         GridTaps(axis.size, axis.places[..., tap : tap + 1], axis.factors)
         for axis, tap in zip(found, taps, strict=True)

@@ -1,7 +1,7 @@
-"""The greatest and the mean of windows, over the last one to three dims, and their gradients.
+"""Max and average pooling over the last one to three dims, and their gradients.
 
-Positions of greatest elements are counted in their plane: all dims the windows lie along. Halves
-are computed in float32 and rounded once.
+Positions of maxima are flat indices in their plane: all pooled dims. Halves are computed in float32
+and rounded once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Spans = Sequence[PoolSpan]
 
 
 COMPILED: Final = 1 << 6
-"""From this many elements on a kernel that is compiled already wins by what calling it costs."""
+"""Size from which a kernel that is already compiled is faster, despite the cost of its call."""
 FAST: Final = Family("windows.fast_pool", few=COMPILED)
 
 
@@ -30,7 +30,7 @@ def pays(x: Array) -> bool:
 
 
 def max_pool(x: Array, spans: Spans) -> tuple[Array, Array]:
-    """The greatest element of every window, or a NaN in it, and where that is."""
+    """The maximum of every window, or a NaN in it, and its position."""
     if x.dtype in HALVES:
         values, where = max_pool(x.astype(np.float32), spans)
         return values.astype(x.dtype), where
@@ -43,7 +43,7 @@ def max_pool(x: Array, spans: Spans) -> tuple[Array, Array]:
 
 
 def max_pool_backward(grad: Array, where: Array, shape: tuple[int, ...], dims: int) -> Array:
-    """The gradient of the input: of an element greatest in several windows, their sum."""
+    """The gradient of the input. The maximum of several windows gets the sum."""
     if grad.dtype in HALVES:
         return max_pool_backward(grad.astype(np.float32), where, shape, dims).astype(grad.dtype)
     made = np.zeros(shape, grad.dtype)
@@ -63,7 +63,7 @@ def max_pool_backward(grad: Array, where: Array, shape: tuple[int, ...], dims: i
 
 
 def avg_pool(x: Array, spans: Spans, divisor: int | None = None) -> Array:
-    """The mean of every window, or its sum by `divisor`."""
+    """The mean of every window, or its sum divided by `divisor`."""
     if x.dtype in HALVES:
         return avg_pool(x.astype(np.float32), spans, divisor).astype(x.dtype)
     if not pays(x):
@@ -76,7 +76,7 @@ def avg_pool(x: Array, spans: Spans, divisor: int | None = None) -> Array:
 def avg_pool_backward(
     grad: Array, shape: tuple[int, ...], spans: Spans, divisor: int | None = None
 ) -> Array:
-    """The gradient of the input: each window's by its divisor, summed where windows overlap."""
+    """The gradient of the input: each window's over its divisor, summed where windows overlap."""
     if grad.dtype in HALVES:
         wide = avg_pool_backward(grad.astype(np.float32), shape, spans, divisor)
         return wide.astype(grad.dtype)
@@ -97,7 +97,7 @@ def _planes(x: Array, spans: Spans) -> Array:
 
 
 def _three(spans: Spans) -> tuple[PoolSpan, ...]:
-    """The windows along three dims, the first of which may not be there."""
+    """The windows along three dims, the first of which may be missing."""
     return (*[WHOLE] * (3 - len(spans)), *spans)
 
 
@@ -105,7 +105,7 @@ def _three(spans: Spans) -> tuple[PoolSpan, ...]:
 
 
 FEW: Final = 1 << 13
-"""So many elements in all windows can be laid side by side."""
+"""Largest number of elements in all windows that are laid side by side."""
 
 
 def max_pool_plain(x: Array, spans: Spans) -> tuple[Array, Array]:
@@ -130,9 +130,9 @@ def max_pool_plain(x: Array, spans: Spans) -> tuple[Array, Array]:
 def _max_of_few(
     x: Array, spans: Spans, shape: tuple[int, ...], lowest: Any
 ) -> tuple[Array, Array] | None:
-    """All windows side by side, which takes few calls; None where what is greatest is in doubt.
+    """All windows side by side, which takes few calls; None if the maximum is ambiguous.
 
-    That is: several NaN of which PyTorch takes the last, or numbers like those of the padding.
+    That is: several NaN, of which PyTorch takes the last, or values equal to the padding.
     """
     if any(span.regular is None for span in spans) or 0 in shape:
         return None
@@ -156,7 +156,7 @@ def _max_of_few(
 
 
 def _offsets(spans: Spans) -> Array:
-    """How far behind a window's first place its others are, in the plane."""
+    """Offsets of a window's elements from its first one, in the plane."""
     made: Any = np.zeros(1, np.int64)
     for span in spans:
         made = (made * span.size)[:, None] + np.arange(span.taps) * span.step
@@ -165,14 +165,14 @@ def _offsets(spans: Spans) -> Array:
 
 
 def _unclipped(span: PoolSpan, tap: int) -> Array:
-    """Where each window has its place number `tap`, be it outside."""
+    """The position of element `tap` of each window, even if it is outside."""
     kind = span.regular
     assert kind is not None
     return np.arange(span.out)[None] * kind.stride - kind.padding + tap * span.step
 
 
 def _positions(spans: Spans, places: Sequence[Array], shape: tuple[int, ...]) -> Array:
-    """Places along each dim as positions in the plane, broadcast over planes."""
+    """Positions along each dim as flat positions in the plane, broadcast over planes."""
     made: Any = 0
     for i, (span, place) in enumerate(zip(spans, places, strict=True)):
         following = (1,) * (len(spans) - 1 - i)
@@ -183,7 +183,7 @@ def _positions(spans: Spans, places: Sequence[Array], shape: tuple[int, ...]) ->
 
 
 def _seen(x: Array, spans: Spans, outside: Any) -> Iterator[tuple[list[Array], Array]]:
-    """For every place of a window, where that is along each dim, and what stands there."""
+    """For every element of a window, its position along each dim, and its value."""
     taps = product(*(range(span.taps) for span in spans))
     if all(span.regular is not None for span in spans):
         padded = _padded(x, spans, outside)
@@ -204,7 +204,7 @@ def _seen(x: Array, spans: Spans, outside: Any) -> Iterator[tuple[list[Array], A
 
 
 def _at(spans: Spans, tap: tuple[int, ...]) -> tuple[Any, ...]:
-    """Where in the padded input all windows have this place of theirs."""
+    """The index, in the padded input, of this element in all windows."""
     return (..., *(_slice(span, t) for span, t in zip(spans, tap, strict=True)))
 
 
@@ -215,7 +215,7 @@ def _slice(span: PoolSpan, tap: int) -> slice:
 
 
 def _edges(span: PoolSpan) -> tuple[int, int]:
-    """How much has to stand before and behind the input so that all windows lie inside."""
+    """The padding needed at both ends so that all windows are inside."""
     assert span.regular is not None
     before = span.regular.padding
     return before, max(span.regular.reach(span.out, span.step) - before - span.size, 0)
@@ -247,12 +247,12 @@ def _toward_zero(sums: Array, divisors: Array) -> Array:
 
 
 def _window_sums(x: Array, dim: int, span: PoolSpan) -> Array:
-    """The sums of windows that may overlap, and may have different lengths."""
+    """The sums of windows that may overlap and differ in length."""
     if not span.out:
         return np.zeros((*x.shape[:dim], 0, *x.shape[dim:][1:]), x.dtype)
     limits = np.stack([span.starts[0], span.ends[0]], 1).reshape(-1)
     last = [(0, 0)] * x.ndim
-    last[dim] = (0, 1)  # where the last window ends
+    last[dim] = (0, 1)  # ends of windows
     sums = np.add.reduceat(np.pad(x, last), limits, axis=dim)
     return np.asarray(np.moveaxis(np.moveaxis(sums, dim, 0)[::2], 0, dim))
 
@@ -289,7 +289,7 @@ def avg_pool_backward_plain(
 
 
 def _spread(grad: Array, dim: int, span: PoolSpan) -> Array:
-    """What every place gets from the windows it is in, along one dim."""
+    """The sum for every position of the windows it is in, along one dim."""
     grads = np.moveaxis(grad, dim, 0)
     made = np.zeros((span.size, *grads.shape[1:]), grad.dtype)
     for one, start, end in zip(grads, span.starts[0], span.ends[0], strict=True):

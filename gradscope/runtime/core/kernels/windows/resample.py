@@ -1,4 +1,4 @@
-"""Linear maps along the last dims of an array, one table of taps for each: pictures resized.
+"""Resizing: linear maps along the last dims of an array, one table of taps for each.
 
 Halves are computed in float32 and rounded once.
 """
@@ -18,7 +18,7 @@ FAST: Final = Family("windows.fast_resample", few=COMPILED)
 
 
 def resample(x: Array, tables: Sequence[Taps]) -> Array:
-    """The last dims of `x`, each through its table."""
+    """Map the last dims of `x`, each by its table."""
     if x.dtype in HALVES:
         if all(table.weights is None and table.each == 1 for table in tables):
             return resample_plain(x, tables)
@@ -35,11 +35,11 @@ def _made_size(x: Array, tables: Sequence[Taps]) -> int:
 
 
 def _compiled(x: Array, tables: Sequence[Taps]) -> Array:
-    """Dims that grow come last, so that what is between is small."""
+    """Dims that grow are mapped last, so that intermediate results are small."""
     first, given = x.ndim - len(tables), x
     order = sorted(enumerate(tables, first), key=lambda one: one[1].out - one[1].size)
     if len(tables) > 1 and order[-1][0] == x.ndim - 1:
-        order.insert(0, order.pop())  # rows first: what follows goes over them as a whole
+        order.insert(0, order.pop())  # rows first: later steps process whole rows
         order[1:] = sorted(order[1:], key=lambda one: one[1].out - one[1].size)
     for dim, table in order:
         if table.changes_nothing:
@@ -75,7 +75,7 @@ def resample_plain(x: Array, tables: Sequence[Taps]) -> Array:
 
 
 def resample_bytes(x: Array, tables: Sequence[Taps]) -> Array:
-    """The same for uint8, as PyTorch does it: with whole weights, and bytes after every dim."""
+    """The same for uint8, as in PyTorch: with integer weights, and bytes after every dim."""
     for dim in range(x.ndim - 1, x.ndim - 1 - len(tables), -1):
         table = tables[dim - x.ndim]
         if table.changes_nothing:
@@ -90,7 +90,7 @@ def resample_bytes(x: Array, tables: Sequence[Taps]) -> Array:
 
 
 def _merged(table: Taps) -> tuple[Array, Array, Array]:
-    """Starts, places and weights, with a place that comes twice for one result taken once."""
+    """Starts, positions and weights, with repeated positions of one result merged."""
     assert table.weights is not None
     owners = np.repeat(np.arange(table.out), np.diff(table.starts))
     keys, inverse = np.unique(owners * table.size + table.places, return_inverse=True)
@@ -100,7 +100,7 @@ def _merged(table: Taps) -> tuple[Array, Array, Array]:
 
 
 def _bits(weights: Array) -> int:
-    """How many bits behind the point the greatest weight leaves room for, in 16 bits."""
+    """The number of fractional bits for which the largest weight fits in 16 bits."""
     greatest = float(weights.max())
     bits = 0
     while bits < 22 and int(0.5 + greatest * (1 << (bits + 1))) < 1 << 15:

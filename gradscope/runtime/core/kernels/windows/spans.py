@@ -1,4 +1,4 @@
-"""Where the windows of a pooling lie along one dim of its input."""
+"""The windows of a pooling along one dim of its input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Regular:
     padding: int
 
     def reach(self, out: int, step: int) -> int:
-        """How many places of the padded input the windows cover."""
+        """The number of positions of the padded input that the windows cover."""
         return (out - 1) * self.stride + (self.kernel - 1) * step + 1
 
 
@@ -27,8 +27,8 @@ class Regular:
 class PoolSpan:
     """The windows along one dim: window i holds starts[i], starts[i] + step, … below ends[i].
 
-    All of that lies inside the input. A window counts `counts[i]` places for an average, which may
-    include the padding's. `starts` has one row, or one for each plane.
+    All of that is inside the input. The divisor of an average is `counts[i]`, which may include
+    padding. `starts` has one row, or one for each plane.
     """
 
     size: int  # of the input
@@ -43,13 +43,13 @@ class PoolSpan:
         return int(self.starts.shape[-1])
 
     def places(self, tap: int) -> Array:
-        """Where each window has its place number `tap`, its last one if it has fewer."""
+        """The position of element `tap` of each window; its last element if it has fewer."""
         last = self.starts + (self.ends - self.starts - 1) // self.step * self.step
         return np.minimum(self.starts + tap * self.step, last)
 
     @property
     def taps(self) -> int:
-        """How many places the longest window has."""
+        """The number of elements of the longest window."""
         if self.regular is not None:
             return self.regular.kernel
         return int(((self.ends - self.starts - 1) // self.step).max(initial=-1)) + 1
@@ -57,13 +57,13 @@ class PoolSpan:
 
 _NONE, _ONE = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)
 WHOLE = PoolSpan(1, _NONE, _ONE, _ONE, 1, Regular(1, 1, 0))
-"""Along a dim that is not there."""
+"""The windows along a missing dim."""
 
 
 def pooled_size(
     size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
 ) -> int:
-    """How many windows there are. In ceil mode the last may begin inside and end outside."""
+    """The number of windows. In ceil mode the last one may begin inside and end outside."""
     room = size + 2 * padding - dilation * (kernel - 1) - 1
     out = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
     if ceil_mode and (out - 1) * stride >= size + padding:
@@ -84,7 +84,7 @@ def regular(
     out = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     begin = np.arange(out) * stride - padding
     end = begin + (kernel - 1) * dilation + 1
-    # As many steps forward as bring it inside.
+    # The number of steps needed to get inside.
     starts = begin + np.maximum((-begin + dilation - 1) // dilation, 0) * dilation
     ends = np.minimum(end, size)
     counts = np.minimum(end, size + padding) - begin if count_include_pad else ends - starts
@@ -93,7 +93,7 @@ def regular(
 
 @lru_cache(512)
 def adaptive(size: int, out: int) -> PoolSpan:
-    """`out` windows that together cover the dim, as equal as can be."""
+    """`out` windows that cover the dim, of sizes as equal as possible."""
     if out and size % out == 0 and size:
         return regular(size, size // out, size // out)
     i = np.arange(out)
@@ -103,7 +103,7 @@ def adaptive(size: int, out: int) -> PoolSpan:
 
 
 def fractional(size: int, kernel: int, out: int, samples: Array) -> PoolSpan:
-    """Windows at distances that a random number for each plane decides."""
+    """Windows at random distances, by one random number for each plane."""
     samples = samples.reshape(-1, 1)
     starts = np.empty((len(samples), out), np.int64)
     if out > 1:

@@ -1,7 +1,7 @@
-"""Which elements along a dim make one of the result, and with what weights: resampling's tables.
+"""Tables of resizing: the elements and weights of each element of the result.
 
-They are computed as PyTorch does on the CPU: in single precision for all but float64, and places
-of nearest neighbours always so.
+They are computed as PyTorch does on the CPU: in single precision except for float64; positions of
+nearest neighbours always in single.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ Scale = float | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """A linear map along one dim: result i is the sum of weights[j] * x[places[j]] for j from
-    starts[i] to below starts[i + 1]. No weights are weights of one."""  # noqa: D209, D205
+    """A linear map along one dim, as a sparse matrix.
 
-    size: int  # of what it takes
+    Result i is the sum of weights[j] * x[places[j]] for j from starts[i] up to, excluding,
+    starts[i + 1]. Without weights, all are one.
+    """
+
+    size: int  # of the input
     starts: Array
     places: Array
     weights: Array | None = None
@@ -34,20 +37,20 @@ class Taps:
 
     @property
     def each(self) -> int:
-        """How many elements make each of the result; zero if that differs."""
+        """The number of elements for each element of the result; zero if it varies."""
         counts = np.diff(self.starts)
         return int(counts[0]) if len(counts) and (counts == counts[0]).all() else 0
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether every result is the element at its own place."""
+        """Whether every result is the element at its own position."""
         if self.weights is not None or not self.out == self.size == len(self.places):
             return False
         own = np.arange(self.out)
         return np.array_equal(self.places, own) and np.array_equal(self.starts[:-1], own)
 
     def transposed(self) -> Taps:
-        """The map that carries gradients back."""
+        """The transposed map, for gradients."""
         owners = np.repeat(np.arange(self.out), np.diff(self.starts))
         order = np.argsort(self.places, kind="stable")
         starts = np.zeros(self.size + 1, np.int64)
@@ -76,7 +79,7 @@ def linear(
     back: bool = False,
     kept_in: Any = None,
 ) -> Taps:
-    """`kept_in`: the weights are rounded to this dtype, as PyTorch's are in places."""
+    """`kept_in`: the dtype to which the weights are rounded, as in some of PyTorch's functions."""
     if size == out:
         made = Taps(size, np.arange(out + 1), np.arange(out))
     else:
@@ -101,14 +104,14 @@ def cubic(size: int, out: int, scale: Scale, align: bool, kind: Any, *, back: bo
 
 @lru_cache(512)
 def mirrored(size: int, before: int, after: int, *, back: bool = False) -> Taps:
-    """With an edge that shows what is inside as a mirror does; less than none cuts off."""
+    """Padding by reflection; negative padding crops."""
     at = np.abs(np.arange(size + before + after) - before)
     return _edged(size, size - 1 - np.abs(size - 1 - at), back)
 
 
 @lru_cache(512)
 def repeated(size: int, before: int, after: int, *, back: bool = False) -> Taps:
-    """With an edge of the outermost elements."""
+    """Padding by the outermost elements; negative padding crops."""
     at = np.arange(size + before + after) - before
     return _edged(size, np.clip(at, 0, size - 1), back)
 
@@ -119,7 +122,7 @@ def _edged(size: int, places: Array, back: bool) -> Taps:
 
 
 def cubic_weights(share: Array, sharpness: float) -> Array:
-    """The weights of the four neighbours, of which the second lies `share` before the point."""
+    """The weights of the four neighbours, the second of which is `share` before the point."""
     a = share.dtype.type(sharpness)
 
     def near(x: Array) -> Array:
@@ -132,7 +135,7 @@ def cubic_weights(share: Array, sharpness: float) -> Array:
 
 
 def cubic_slopes(share: Array, sharpness: float) -> Array:
-    """How fast these weights change with the share."""
+    """The derivatives of these weights by the share."""
     a = share.dtype.type(sharpness)
 
     def near(x: Array) -> Array:
@@ -145,7 +148,7 @@ def cubic_slopes(share: Array, sharpness: float) -> Array:
 
 
 def cubic_curvatures(share: Array, sharpness: float) -> Array:
-    """How fast those slopes change."""
+    """The second derivatives of these weights by the share."""
     a = share.dtype.type(sharpness)
 
     def near(x: Array) -> Array:
@@ -183,7 +186,7 @@ FILTERS: dict[str, tuple[Callable[[Array], Array], int]] = {
 def smoothed(
     name: str, size: int, out: int, scale: Scale, align: bool, kind: Any, *, back: bool = False
 ) -> Taps:
-    """Each of the result from all that it covers, as a picture is made smaller."""
+    """Antialiased: each result from all elements that it covers, for downsampling."""
     filtered, width = FILTERS[name]
     step = kind.type(_step(size, out, scale, align))
     support = kind.type(width / 2) * max(step, kind.type(1))
@@ -205,14 +208,14 @@ def smoothed(
 
 
 def _step(size: int, out: int, scale: Scale, align: bool) -> float:
-    """How far one of the result is from the next, in the input."""
+    """The distance of two results in the input."""
     if align:
         return (size - 1) / (out - 1) if out > 1 else 0.0
     return 1 / scale if scale is not None and scale > 0 else size / out
 
 
 def _sources(size: int, out: int, scale: Scale, align: bool, kind: Any) -> Array:
-    """Where in the input each of the result is."""
+    """The position of each result in the input."""
     step, at = kind.type(_step(size, out, scale, align)), np.arange(out).astype(kind)
     if align:
         return step * at

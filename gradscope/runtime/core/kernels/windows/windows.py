@@ -1,4 +1,4 @@
-"""Windows that slide over images: which there are, and what they see as columns of a matrix."""
+"""Windows that slide over images, and their contents as columns of a matrix."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gradscope.runtime.core.kernels.support import LARGE, Array, Family
 Sizes: TypeAlias = tuple[int, ...]
 
 SCRATCH: Final = 1 << 20
-"""Columns are made for so many numbers at a time: what a cache holds, and memory can spare."""
+"""Number of elements of columns at a time, a compromise between cache and memory."""
 WHOLE: Final = 1 << 16
-"""Fewer numbers than these are made at once."""
+"""Number of elements below which all columns are created at once."""
 
 
 FAST: Final = Family("windows.im2col", few=LARGE >> 4)
@@ -36,12 +36,12 @@ class Windows:
 
     @property
     def taps(self) -> int:
-        """How many elements a window sees of each channel."""
+        """The number of elements that a window sees of each channel."""
         return prod(self.kernel)
 
     @property
     def count(self) -> int:
-        """How many windows there are."""
+        """The number of windows."""
         return prod(self.out)
 
     @property
@@ -51,12 +51,12 @@ class Windows:
 
     @property
     def step_by_one(self) -> bool:
-        """Whether they do, and none looks beyond the padding."""
+        """Whether windows have stride one, and none extends beyond the padding."""
         ends = zip(self.out, self.size, self.kernel, self.padding, self.dilation, strict=True)
         return max(self.stride) == 1 and all(o <= n + 2 * p - d * (k - 1) for o, n, k, p, d in ends)
 
     def inside(self, dim: int, tap: int) -> slice:
-        """The windows that see with this tap an element that is in the image."""
+        """The windows whose element at this tap is in the image."""
         step, shift = self.stride[dim], tap * self.dilation[dim] - self.padding[dim]
         low = min(max(0, -(shift // step)), self.out[dim])
         return slice(low, max(low, min((self.size[dim] - 1 - shift) // step + 1, self.out[dim])))
@@ -72,7 +72,7 @@ class Windows:
 
 @lru_cache(1024)
 def taps_of(w: Windows) -> tuple[tuple[Any, Any], ...]:
-    """For each tap, which columns' elements it is, and which elements of images it sees there.
+    """For each tap, an index of columns and an index of the image elements it sees.
 
     The first is an index of (channels, *kernel, images, *windows), the second of (channels, images,
     *size).
@@ -96,7 +96,7 @@ def windows(
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> Windows:
-    """Windows over images of up to three dims; the dims that are not there have one element."""
+    """Windows over images of up to three dims; missing dims have one element."""
     more = (1,) * (3 - len(size))
     none = (0,) * len(more)
     return Windows(
@@ -110,7 +110,7 @@ def windows(
 
 
 class WindowBlock(NamedTuple):
-    """Some images, or some lines of the windows of one image, whose columns are made together."""
+    """Some images, or lines of windows of one image, whose columns are created together."""
 
     images: slice
     lines: tuple[int, int]
@@ -122,10 +122,10 @@ class WindowBlock(NamedTuple):
 
 
 def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[WindowBlock]:
-    """Blocks of columns with so many rows.
+    """Blocks of columns with this number of rows.
 
-    Images with fewer windows than `together` are put side by side, so that matrices are not too
-    narrow to be multiplied fast.
+    Images with fewer windows than `together` are put side by side, so that matrices are wide enough
+    to be multiplied fast.
     """
     lines, width = w.out[0] * w.out[1], w.out[2]
     if rows * images * w.count < WHOLE:
@@ -147,17 +147,17 @@ def blocks(w: Windows, images: int, rows: int, together: int) -> Iterator[Window
 
 
 def is_large(x: Array, w: Windows) -> bool:
-    """Whether all columns of these images together pay for a compiled kernel."""
+    """Whether all columns of these images justify a compiled kernel."""
     return len(x) * x.shape[1] * w.taps * w.count >= LARGE and x.dtype.char in "fd"
 
 
 def _is_large(x: Array, w: Windows) -> bool:
-    """The same for columns, which are what they are in either way: Numba may be there already."""
+    """The same for columns, whose values do not depend on it: Numba may already be imported."""
     return FAST.wins(len(x) * x.shape[1] * w.taps * w.count) and x.dtype.char in "fd"
 
 
 def columns(x: Array, w: Windows, block: WindowBlock, out: Array) -> None:
-    """Write what the windows of a block see into `out`: a row for each channel and tap."""
+    """Write the contents of a block's windows to `out`: a row for each channel and tap."""
     part = x[block.images]
     if not _is_large(x, w):
         plain_columns(part, w, block.lines, out)
@@ -166,7 +166,7 @@ def columns(x: Array, w: Windows, block: WindowBlock, out: Array) -> None:
 
 
 def add_columns(x: Array, w: Windows, block: WindowBlock, made: Array) -> None:
-    """Add each column to what its window sees of `x`."""
+    """Add each column to its window of `x`."""
     part = x[block.images]
     if not _is_large(x, w):
         plain_add_columns(part, w, block.lines, made)
@@ -184,7 +184,7 @@ def unfolded(x: Array, w: Windows) -> Array:
 
 
 def folded(made: Array, w: Windows, channels: int) -> Array:
-    """Images of the sums of what each element is in all columns."""
+    """Images in which each element is the sum of its occurrences in all columns."""
     made = np.ascontiguousarray(made)
     x = np.zeros((len(made), channels, *w.size), made.dtype)
     for image in range(len(made)):
@@ -197,7 +197,7 @@ def _all_of(w: Windows, image: int) -> WindowBlock:
 
 
 def plain_columns(x: Array, w: Windows, lines: tuple[int, int], out: Array) -> None:
-    """What `columns` does, tap by tap in NumPy."""
+    """The same as `columns`, tap by tap in NumPy."""
     if lines != (0, w.out[0] * w.out[1]):
         every = np.empty((x.shape[1] * w.taps, x.shape[0] * w.count), x.dtype)
         plain_columns(x, w, (0, w.out[0] * w.out[1]), every)
@@ -213,7 +213,7 @@ def plain_columns(x: Array, w: Windows, lines: tuple[int, int], out: Array) -> N
 
 
 def plain_add_columns(x: Array, w: Windows, lines: tuple[int, int], made: Array) -> None:
-    """What `add_columns` does, tap by tap in NumPy."""
+    """The same as `add_columns`, tap by tap in NumPy."""
     if lines != (0, w.out[0] * w.out[1]):
         every = np.zeros((x.shape[1] * w.taps, x.shape[0] * w.count), x.dtype)
         every[:, lines[0] * w.out[2] : lines[1] * w.out[2]] = made.reshape(len(every), -1)

@@ -1,1 +1,1 @@
-"""Rows of activations, smooth and with kinks."""
+"""Rows of activations, smooth and piecewise linear."""

@@ -1,4 +1,4 @@
-"""Activations as `nn.functional` spells them, with `inplace=`."""
+"""The activations of `nn.functional`, with `inplace=`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradscope.runtime.core.rows.offered import (
 
 
 def _switched(name, row, twin):
-    """A function of one tensor that can write its result over it."""
+    """A function of one tensor with an `inplace` option."""
 
     def function(input, inplace=False):
         return twin(input) if inplace else row(input)
@@ -120,7 +120,7 @@ def softsign(input):
 
 @both
 def prelu(input, weight):
-    """Like leaky_relu, with slopes that are learned: one, or one per channel."""
+    """leaky_relu with learned slopes: one, or one per channel."""
     if weight.dim() > 1:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
@@ -142,7 +142,7 @@ def prelu(input, weight):
 
 
 def _twin_functions():
-    """What `nn.functional` calls relu_, elu_ and so on."""
+    """The in-place functions of `nn.functional`: relu_, elu_ and so on."""
     for name in ("celu", "elu", "hardtanh", "leaky_relu", "selu", "threshold"):
         plain = FUNCTIONS.get(name) or NN_FUNCTIONS[name]
         made = NN_FUNCTIONS[f"{name}_"] = _in_place(f"{name}_", plain)

@@ -1,6 +1,6 @@
-"""Activations made of straight pieces: relu, leaky_relu, hardtanh, threshold, shrinkage, prelu.
+"""Piecewise linear activations: relu, leaky_relu, hardtanh, threshold, shrinkage, prelu.
 
-The derivative of each picks the pieces; it is linear in the gradient and flat in the input.
+The derivative of each selects the pieces; it is linear in the gradient and constant in the input.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _prelu_slopes(grad, self, weight):
 
 
 def _prelu_slope_slopes(grads, grad_output, self, weight):
-    """The gradients of gradients: both of what came in, and of the pieces they were scaled by."""
+    """The gradients of prelu's backward: by the incoming gradient, the input and the weight."""
     kept = self > 0
     first, second = grads
     zero = zeros_like(first)
@@ -229,7 +229,7 @@ def _prelu_pieces(grad_output, self, weight):
 
 
 def _prelu_turns(grad_output_t, self_t, weight_t, grad_output, self, weight):
-    """How both pieces turn: each is a product of two of the three."""
+    """The tangents of prelu's backward: each result is a product of two of its inputs."""
     kept, zero = self > 0, zeros_like(grad_output)
     turned = zero if grad_output_t is None else grad_output_t
     first, second = turned * weight, turned * self

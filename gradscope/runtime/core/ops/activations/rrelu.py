@@ -1,4 +1,4 @@
-"""Leaky ReLU with slopes drawn at random: rrelu. And softmax with noise: gumbel_softmax."""
+"""Leaky ReLU with random slopes: rrelu. And softmax with noise: gumbel_softmax."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradscope.runtime.core.tensors.placement import wrapped_on
 
 LOWER, UPPER = 0.125, 0.3333333333333333
 NARROW = 1e-6
-"""Between bounds as near as this nothing is drawn that a gradient would have to know."""
+"""Distance of bounds below which no random slope is drawn."""
 
 
 def _drawn(noise, lower, upper, training):
@@ -85,7 +85,7 @@ family(globals())
 
 
 def _noise(input, lower, upper, training, generator):
-    """A slope for each number that is not positive, drawn in their order; 1 elsewhere."""
+    """A random slope for each element that is not positive, in order; 1 elsewhere."""
     array = input._array
     if not training:
         return wrapped_on(np.zeros(array.shape, array.dtype), input.device)
@@ -121,13 +121,13 @@ NN_FUNCTIONS["rrelu_"] = _twin
 
 @nn_function
 def rrelu(input, lower=LOWER, upper=UPPER, training=False, inplace=False):
-    """Negative numbers times a slope drawn between two bounds; their mean while not training."""
+    """Negative elements times a random slope between two bounds; times their mean in evaluation."""
     return (_twin if inplace else _plain)(input, lower, upper, training)
 
 
 @nn_function
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
-    """A draw from the categories that scores stand for, with a gradient."""
+    """A differentiable sample of the categories with these scores."""
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
     noise = -factories.empty_like(logits).exponential_().log()

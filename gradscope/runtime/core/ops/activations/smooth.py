@@ -1,6 +1,6 @@
-"""Smooth activations: tanh, sigmoid, gelu, silu, mish, softplus, logsigmoid, elu and its kin.
+"""Smooth activations: tanh, sigmoid, gelu, silu, mish, softplus, logsigmoid, elu and similar ones.
 
-Each has its derivative as an operation of its own, so that a second derivative has PyTorch's node.
+The derivative of each is an operation, so that a second derivative has PyTorch's node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _tanh_backward(grad_output, output):
 
 
 def _through_tanh(grad, result):
-    if grad.__class__ is ndarray:  # what the word would come to, in fewer steps
+    if grad.__class__ is ndarray:  # the result of the word, in fewer steps
         bent = multiply(result, result)
         if bent.__class__ is ndarray:  # without dims it is a number
             subtract(ONE[result.dtype], bent, bent)
@@ -343,14 +343,14 @@ def _glu_backward(grad_output, self, dim):
 
 
 def _glu_turn(grad, self, dim):
-    """What glu's gradient passes back to the gradient it was made of."""
+    """The gradient of glu's backward by its incoming gradient."""
     (grad, grad_gate), (value, gate) = _gates(grad, dim), _gates(self, dim)
     share = w.sigmoid(gate)
     return grad * share + grad_gate * value * share * (1 - share)
 
 
 def _glu_curvature(grad, grad_output, self, dim):
-    """What it passes back to the input."""
+    """The gradient of glu's backward by the input."""
     (grad, grad_gate), (value, gate) = _gates(grad, dim), _gates(self, dim)
     share = w.sigmoid(gate)
     slope = share * (1 - share) * grad_output

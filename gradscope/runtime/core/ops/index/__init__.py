@@ -1,1 +1,1 @@
-"""Rows that read or write where an index says."""
+"""Rows that read or write at indices."""

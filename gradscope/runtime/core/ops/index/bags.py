@@ -1,4 +1,4 @@
-"""Bags of rows of a table: embedding_bag, and tables whose rows are kept short (max_norm)."""
+"""Bags of rows of a table: embedding_bag, and tables whose rows have a maximal norm (max_norm)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _check(weight, indices, offsets):
 
 
 def _bags(indices, offsets, include_last_offset):
-    """Which bag each index lies in, and how many bags there are."""
+    """The bag of each index, and the number of bags."""
     count = offsets.size - (1 if include_last_offset and offsets.size else 0)
     starts = offsets[:count]
     ends = np.append(starts[1:], offsets[-1] if include_last_offset else indices.size)
@@ -100,8 +100,7 @@ def _summed(rows, bags, count):
 def _rounded(sums, weight, padding_idx):
     """Sums in the dtype of the table.
 
-    Rows of bfloat16 that lie in one piece, all of which count, PyTorch sums with FBGEMM, which
-    rounds what lies in the middle between two numbers up.
+    PyTorch sums contiguous bfloat16 rows, all of which count, with FBGEMM, which rounds ties up.
     """
     if weight.dtype == BFLOAT16 and padding_idx < 0 and weight.strides[1] == weight.itemsize:
         upper = (sums.view(np.uint32) + np.uint32(1 << 15)) >> np.uint32(16)
@@ -110,7 +109,7 @@ def _rounded(sums, weight, padding_idx):
 
 
 def _greatest(weight, bags, kept, count):
-    """The greatest number of each column in each bag, and the row it came from."""
+    """The maximum of each column in each bag, and its row."""
     made = np.zeros((count, weight.shape[1]), weight.dtype)
     places = np.full(made.shape, -1, np.int64)
     if bags.size:
@@ -158,9 +157,9 @@ def _embedding_bag_back(
 
 
 def _frequencies(indices, rows):
-    """By what PyTorch divides each row's gradient.
+    """The divisor of each row's gradient in PyTorch.
 
-    For the i-th row that is used, it is how often the row at place i among the sorted indices is.
+    For the i-th used row it is the count of the row at position i of the sorted indices.
     """
     counts = np.bincount(indices, minlength=rows)
     used = np.flatnonzero(counts)
@@ -170,7 +169,7 @@ def _frequencies(indices, rows):
 
 
 def _to_factors(grads, weight, indices, result1, padding_idx):
-    """The gradient of a bag with each of its rows."""
+    """The products of a bag's gradient with each of its rows."""
     return w._embedding_bag_per_sample_weights_backward(
         grads[0], weight, indices, result1, padding_idx
     )
@@ -247,7 +246,7 @@ def _of_table(
     include_last_offset=False,
     padding_idx=None,
 ):
-    """Rows of a table, summed, averaged or compared bag by bag."""
+    """Rows of a table: sum, mean or maximum per bag."""
     rows = weight.size(0)
     if sparse:
         looked_up(weight)
@@ -292,7 +291,7 @@ def embedding_bag(
     include_last_offset=False,
     padding_idx=None,
 ):
-    """The rows that each bag of indices names, as one row."""
+    """The sum, mean or maximum of the rows in each bag of indices."""
     if weight._array.dtype == np.int64 and input.is_floating_point():
         warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage "
@@ -339,7 +338,7 @@ def embedding_bag(
 
 
 def _as_bags(input, offsets, factors):
-    """A matrix of indices: each row is a bag."""
+    """A matrix of indices as bags: one per row."""
     if offsets is not None:
         raise ValueError(
             "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
@@ -373,13 +372,13 @@ def _check_mode(mode, scale_grad_by_freq, sparse):
 
 
 def shorten(weight, indices, max_norm, norm_type=2.0):
-    """Scale down the rows that are used and longer than `max_norm`."""
+    """Scale down used rows whose norm exceeds `max_norm`."""
     with no_grad():
         embedding_renorm_(weight, indices, max_norm, norm_type)
 
 
 def embedding_renorm_(weight, indices, max_norm, norm_type):
-    """The same where history is recorded."""
+    """The same, recorded."""
     used = np.unique(indices._array)
     rows = weight._array.take(used, 0)
     norms = np.linalg.norm(rows, norm_type, 1)

@@ -1,4 +1,4 @@
-"""Rows of a table by their number: embedding and one_hot."""
+"""Lookup of rows of a table: embedding and one_hot."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def embedding(
     scale_grad_by_freq=False,
     sparse=False,
 ):
-    """The rows of `weight` that `input` names."""
+    """The rows of `weight` at the indices `input`."""
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     rows = weight._array.shape[0]
@@ -124,7 +124,7 @@ def embedding(
 
 @nn_function
 def one_hot(input, num_classes=-1):
-    """A 1 at each class, zeros elsewhere."""
+    """A vector with a 1 at the class and zeros elsewhere."""
     array = input._array
     if array.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

@@ -105,7 +105,7 @@ def _gather(self, dim, index, *, sparse_grad=False):
 
 
 def _gather_numbers(self, index):
-    """One of the two has no dims and counts as having one."""
+    """`gather` where input or index has no dims, which counts as one dim."""
     if max(self.ndim, index.ndim) > 1:
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     flat = self.reshape(-1)
@@ -114,7 +114,7 @@ def _gather_numbers(self, index):
 
 
 def reach(index, dim):
-    """What indexes, in NumPy's way, the places an index along one dim names."""
+    """A NumPy index for the elements that an index along one dim selects."""
     ones = (1,) * index.ndim
     return tuple(
         [
@@ -191,7 +191,7 @@ take_backward = op(
 
 
 def masked(self, mask, name):
-    """A tensor and its mask in the shape they have together."""
+    """A tensor and its mask, broadcast."""
     if mask.dtype.kind != "b" and mask.dtype != np.uint8:
         raise RuntimeError(f"{name}: expected BoolTensor for mask")
     shape = self.shape if self.shape == mask.shape else broadcast_shape([mask.shape, self.shape])
@@ -290,14 +290,14 @@ family(globals())
 
 
 def zeros_of(grad, shape):
-    """Zeros in a gradient's dtype, as what the gradient is: an array or a tensor."""
+    """Zeros in a gradient's dtype, as an array or a tensor like the gradient."""
     if on_arrays(grad):
         return np.zeros(shape, grad.dtype)
     return wrap(np.zeros(shape, grad._array.dtype))
 
 
 def _counted(indices, size):
-    """Indices below zero counted from the end."""
+    """Negative indices counted from the end."""
     array = indices._array
     return wrapped_on(np.where(array < 0, array + size, array), indices.device)
 

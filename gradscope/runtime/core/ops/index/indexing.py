@@ -1,4 +1,4 @@
-"""Elements at the places other tensors name: index, index_put, and their gradients."""
+"""Indexing by tensors: index, index_put, and their gradients."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from gradscope.runtime.core.tensors.dims import text
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 CHEAPLY_COPIED = 2048
-"""So many elements `take` copies, if they are not contiguous, sooner than NumPy indexes a few."""
+"""Largest number of elements for which `take` of a copy is faster than NumPy's indexing."""
 
 
 def places(indices):
-    """Tensors (or None: everything along that dim) as NumPy takes them."""
+    """Index tensors (or None: everything along that dim) as NumPy's index."""
     return tuple([FULL if i is None else place(i._array) for i in indices])
 
 
@@ -59,8 +59,8 @@ def _index(self, indices):
 
 
 def _laid(made, self, where):
-    """The dims that are not indexed in the order they have; those of the index where they are."""
-    taken: list[int] = []  # the dims that are indexed
+    """The layout: dims that are not indexed in their order, dims of the index in their place."""
+    taken: list[int] = []  # the indexed dims
     at = 0
     for index in where:
         spent = index.ndim if index is not FULL and index.dtype.kind == "b" else 1
@@ -77,7 +77,7 @@ def _laid(made, self, where):
 
 
 def _misplaced(self, where, error):
-    """Which index fits not, in PyTorch's words."""
+    """PyTorch's error for the index that does not fit."""
     words = str(error)
     if self.size == 0 and any(i is not FULL and i.dtype.kind != "b" and i.size for i in where):
         return "index is out of bounds for dimension with size 0"
@@ -103,7 +103,7 @@ def _misplaced(self, where, error):
 
 
 def _rank(where, axis):
-    """Which of the dims that tensors index an axis is, counted as PyTorch does."""
+    """The position of an axis among the indexed dims, as PyTorch counts it."""
     dim = rank = 0
     for index in where:
         spent = index.ndim if index is not FULL and index.dtype.kind == "b" else 1
@@ -127,7 +127,7 @@ def _index_backward(grad_output, input_sizes, indices):
 
 
 def _add_at(array, where, values):
-    """Add values at places that may repeat."""
+    """Add values at indices that may repeat."""
     if all(i is FULL or i.dtype.kind == "b" for i in where):
         array[where] += values
         return
@@ -247,7 +247,7 @@ family(globals())
 
 
 def checked(indices):
-    """The indices of a call as a tuple of tensors of whole numbers or bools, and None."""
+    """The indices of a call as a tuple of integer or bool tensors, and None."""
     for nr, tensor in enumerate(indices):
         if tensor is None:
             continue
@@ -274,7 +274,7 @@ def index_put_(self, indices, values, accumulate=False):
 
 
 def _fills(indices, values):
-    """Whether one element goes wherever one mask says: then it may be one of those written over."""
+    """Whether one value is written by one mask: then it may be one of the overwritten elements."""
     masks = [i for i in indices if i is not None]
     return values.numel() == 1 and len(masks) == 1 and masks[0]._array.dtype.char in "?B"
 

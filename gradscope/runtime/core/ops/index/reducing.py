@@ -1,4 +1,4 @@
-"""Elements reduced into the places an index names: scatter_reduce, index_reduce."""
+"""Reductions into indices: scatter_reduce, index_reduce."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, 
 
 
 def _start(reduce, kind):
-    """What a reduction of nothing is."""
+    """The identity element of a reduction."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -34,7 +34,7 @@ def _start(reduce, kind):
 
 
 def _reduce_at(target, places, values, reduce, include_self):
-    """Reduce values into the places of an array; several may go to one."""
+    """Reduce values into an array at indices that may repeat."""
     if not include_self:
         target[places] = _start(reduce, target.dtype)
     wide = target.astype(np.float32) if target.dtype in HALVES else target
@@ -74,7 +74,7 @@ def _known_way(reduce, known, text):
 
 
 def _prod_slopes(grad, self, src, result, ways, label):
-    """Where one factor is zero its slope is the product of the others."""
+    """Gradients of prod: if one factor is zero, its gradient is the product of the others."""
     spread, pick, _, again = ways
     masked_self = _filled(self, self == 0, 1)
     grad_self = grad * again(masked_self, src) / masked_self
@@ -108,7 +108,7 @@ def _as(mask, like):
 
 
 def _slopes(grad, self, src, result, reduce, include_self, ways, label):
-    """The gradients of both; `ways` spread along the index, pick by it, clear there and reduce."""
+    """The gradients of both inputs. `ways`: how to spread, pick, clear and reduce by the index."""
     spread, pick, clear, _ = ways
     if reduce == "sum":
         grads = grad, pick(grad)
@@ -213,7 +213,7 @@ BETA = "index_reduce() is in beta and the API may change at any time."
 
 @both
 def index_reduce(input, dim, index, source, reduce, *, include_self=True):
-    """Rows of `source` reduced into the rows the index names."""
+    """Reduce rows of `source` into the indexed rows."""
     warn(BETA)
     return index_reduce__default(input, dim, index, source, reduce, include_self=include_self)
 

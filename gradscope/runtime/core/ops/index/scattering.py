@@ -1,4 +1,4 @@
-"""Elements put along one dim where an index says: scatter, index_add, index_copy, index_fill."""
+"""Writes along one dim by an index: scatter, index_add, index_copy, index_fill."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def checked(self, dim, index, src, name):
-    """The dim counted from the first, once everything fits."""
+    """The non-negative dim, after checking the arguments."""
     if index.dtype.char not in "lqi":
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if src is not None and src.dtype != self.dtype:
@@ -64,7 +64,7 @@ def _check_sizes(self, dim, index, src):
 
 
 def lifted(self, index, src):
-    """Numbers as tensors of one dim, on the same memory."""
+    """Tensors without dims as tensors of one dim, on the same memory."""
     return (
         self.reshape(-1) if not self.ndim else self,
         index.reshape(-1) if not index.ndim else index,
@@ -197,7 +197,7 @@ def _without(shape, dim):
 
 
 def _rows_of(grad, dim, index, source_dim):
-    """The part of the gradient that came from the source."""
+    """The part of the gradient that belongs to the source."""
     if source_dim:
         return w.index_select(grad, dim, index)
     return w.index_select(grad, dim, index.squeeze() if index.ndim else index).reshape(())
@@ -330,7 +330,7 @@ def _scattered(rows, self, dim, index, src, value):
 
 @both
 def scatter(input, dim, index, src=None, *, value=None, reduce=None):
-    """Elements of `src`, or a number, where the index says."""
+    """Write elements of `src`, or a number, at the indices."""
     if reduce is None:
         return _scattered((scatter__src, scatter__value), input, dim, index, src, value)
     source = value if src is None else src
@@ -348,7 +348,7 @@ def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
 
 @both
 def index_add(input, dim, index, source, *, alpha=1):
-    """Rows of `source` added to the rows the index names."""
+    """Add rows of `source` to the indexed rows."""
     return index_add__default(input, dim, index, source, alpha, source.dim())
 
 

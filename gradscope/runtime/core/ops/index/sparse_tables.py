@@ -1,7 +1,7 @@
-"""Which tables were looked up with `sparse=True`: there PyTorch's gradient holds only some rows.
+"""Tables that were used with `sparse=True`: their gradients are sparse in PyTorch.
 
-All gradients of this runtime are dense. What may be done with a sparse one only (SparseAdam) is
-done with the rows that are not zero, and asks here whether the gradient would be sparse.
+All gradients of this runtime are dense. Operations that need a sparse gradient (SparseAdam) use the
+rows that are not zero, and check here whether the gradient would be sparse.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _seen: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def looked_up(table: Any) -> None:
-    """Remember that this table's gradients would be sparse."""
+    """Record that gradients of this table would be sparse."""
     _seen[id(table)] = table
 
 

@@ -1,4 +1,4 @@
-"""`x[...]` and `x[...] = value`, taken apart as PyTorch does: select, slice, unsqueeze, index."""
+"""`x[...]` and `x[...] = value`, decomposed as in PyTorch: select, slice, unsqueeze, index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 LAST = 2**63 - 1
 LISTED_INDICES = 32
-"""A list shorter than this that holds anything but numbers is taken for a tuple."""
+"""Length below which a list with anything but numbers is treated as a tuple."""
 
 
 def _selected(self, dim, index, position=None):
@@ -76,7 +76,7 @@ def _whole(bound):
 
 
 def _narrowed(self, dim, part):
-    """A slice; the tensor itself where it is all of it."""
+    """A slice; the tensor itself if the slice is all of it."""
     start, end, step = _sliced(self, part)
     size = _size(self, dim)
     if start == 0 and step == 1 and end >= size:
@@ -107,7 +107,7 @@ PLAIN = frozenset({int, slice, type(None)})
 
 
 def _windowed(self, items):
-    """A window that only numbers, slices and None ask for."""
+    """The view for an index of integers, slices and None only."""
     found, dim = self, 0
     if len(items) - items.count(None) > self._array.ndim:
         _check_count(self, items)
@@ -131,9 +131,9 @@ def _as_tuple(index):
 
 
 def _taken_apart(self, items):
-    """The windows an index asks for are taken at once; what is left are tensors, and None between.
+    """Apply the views that an index contains; tensors remain, with None in between.
 
-    Returns the window and the indices that remain to be applied to it.
+    Returns the view and the remaining indices.
     """
     items = [_plain(item) for item in items]
     _check_count(self, items)
@@ -164,7 +164,7 @@ def _taken_apart(self, items):
 
 
 def _recorded(found, dim, item, left):
-    """Keep a tensor for later. A bool without dims is an index along a new dim of size 1."""
+    """Store a tensor for later. A bool without dims indexes a new dim of size 1."""
     if item._array.ndim:
         left.append(item)
         return found, dim + (item._array.ndim if item._array.dtype.kind == "b" else 1)
@@ -209,7 +209,7 @@ def _listed(items):
 
 
 def _dims_of(item):
-    """How many dims of the tensor an item uses up."""
+    """The number of dims of the tensor that an item uses."""
     if item is None or item is Ellipsis:
         return 0
     if item.__class__ in (int, slice):
@@ -246,7 +246,7 @@ def _setitem(self, index, value):
 
 
 def _write(window, value):
-    """Copy into a window; a number fills it."""
+    """Copy to a view; a number fills it."""
     target, source = window._array.shape, value._array.shape
     if target == source:
         copy_(window, value)
@@ -261,7 +261,7 @@ def _expanded(value, target):
 
 
 def _viewed(value):
-    """The value with leading dims of size 1 taken away, always as a view."""
+    """The value without leading dims of size 1, always as a view."""
     return value.view(_shape_without_leading_ones(value._array.shape))
 
 

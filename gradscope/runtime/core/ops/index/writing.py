@@ -1,4 +1,4 @@
-"""Writing into a tensor: copy_, fill_, zero_."""
+"""Writes to a tensor: copy_, fill_, zero_."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 
 def _copy_into(self, src, non_blocking=False):
-    if src.ndim > self.ndim:  # NumPy would take dims of size 1 off
+    if src.ndim > self.ndim:  # NumPy would remove dims of size 1
         raise RuntimeError(_uncopyable(self, src))
     try:
         np.copyto(self, fitting(src, self.dtype), casting="unsafe")
@@ -74,7 +74,7 @@ TENSOR = {"self": lambda grad: zeros_like(grad), "value": lambda grad: grad.sum(
 
 
 def _complex_again(grad, src_dtype):
-    """The gradient of complex numbers that were copied into real ones."""
+    """The gradient of complex numbers that were copied to real ones."""
     if src_dtype.kind != "c" or (grad if on_arrays(grad) else grad._array).dtype.kind == "c":
         return grad
     return grad.astype(src_dtype) if on_arrays(grad) else grad.to(dtypes.from_numpy(src_dtype))
@@ -113,7 +113,7 @@ fill__number = op(
 fill__tensor = op(
     "FillBackward1", _fill, LINEAR, FUNCTION_ONLY, overload("Tensor"), AS_THE_FIRST, **TENSOR
 )
-# Writing in place has nodes of its own names.
+# In-place writes have nodes with their own names.
 _filled = op("FillBackward2", _fill, ELEMENTWISE, INTERNAL, overload("Scalar"), **NUMBER)
 _filled_tensor = op("FillBackward3", _fill, LINEAR, INTERNAL, overload("Tensor"), **TENSOR)
 fill___number = inplace(_filled, _fill_in, Memory(repeated=""))
@@ -128,7 +128,7 @@ def fill(input, value):
 
 @method
 def fill_(self, value):
-    """Every element the same number, or the one element of a tensor."""
+    """Fill with a number, or with a tensor of one element."""
     return (fill___tensor if isinstance(value, Tensor) else fill___number)(self, value)
 
 
@@ -136,7 +136,7 @@ METHODS.update(copy_=copy_, zero_=zero_)
 
 
 def wrapped_value(self, value):
-    """What is assigned, as a tensor: Python numbers take the dtype of where they go."""
+    """The assigned value as a tensor. Python numbers take the dtype of the target."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, bool | int | float | complex | np.integer):

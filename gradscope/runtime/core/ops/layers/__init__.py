@@ -1,1 +1,1 @@
-"""Rows of layers: normalizations, attention, recurrence, dropout, softmax."""
+"""Rows of layers: normalizations, attention, recurrent layers, dropout, softmax."""

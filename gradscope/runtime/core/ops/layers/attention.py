@@ -1,4 +1,4 @@
-"""Attention: one operation where PyTorch has one on the CPU, products and a softmax elsewhere."""
+"""Attention: one operation where PyTorch has one on the CPU, otherwise products and a softmax."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def scaled_dot_product_attention(
     scale=None,
     enable_gqa=False,
 ):
-    """What each query takes from the values, by how well it fits their keys."""
+    """A weighted mean of the values for each query, by how well it matches their keys."""
     _check(query, key, value, attn_mask)
     if 0 in (query.numel(), key.numel(), value.numel()):
         return _of_nothing(query, key, value)
@@ -172,14 +172,14 @@ def _check(query, key, value, mask):
 
 
 def _of_nothing(query, key, value):
-    """Zeros, with the history of all three inputs."""
+    """Zeros with the history of all three inputs."""
     shape = (*query.shape[:-1], value.shape[-1])
     zeros = wrapped_on(np.zeros(shape, query._array.dtype), query.device)
     return zeros + (query.sum() + key.sum() + value.sum()) * Scalar(0)
 
 
 def _as_numbers(mask, like):
-    """A mask of what is seen, as numbers that are added: zero, and minus infinity."""
+    """A bool mask as numbers that are added: zero, and minus infinity."""
     kind = like._array.dtype
     return wrapped_on(
         np.where(mask._array, np.zeros((), kind), np.array(-np.inf, kind)), like.device
@@ -187,7 +187,7 @@ def _as_numbers(mask, like):
 
 
 def _chosen_way(*call):
-    """How attention is computed: in one operation where that can be, and the program allows it."""
+    """The attention backend: one operation if possible and allowed."""
     flash, several = attention_allows("flash"), attention_allows("math")
     if flash and _in_one(*call):
         return "flash"
@@ -203,7 +203,7 @@ def _chosen_way(*call):
 
 @layout_only
 def _in_one(query, key, value, mask, dropout_p, enable_gqa):
-    """Whether PyTorch takes its one operation for the CPU."""
+    """Whether PyTorch uses its single operation for the CPU."""
     shapes = [t._array.shape for t in (query, key, value)]
     if dropout_p > 0 or any(len(shape) != 4 for shape in shapes):
         return False
@@ -266,7 +266,7 @@ def _causal(query, key):
 
 
 def _repeated(query, key, value):
-    """Keys and values once for each head of the queries."""
+    """Keys and values repeated for each head of the queries."""
     heads = [t.size(-3) for t in (query, key, value)]
     if heads[0] % heads[1] or heads[0] % heads[2]:
         raise RuntimeError("Number of heads in key and value must divide the number of heads in ")

@@ -1,4 +1,4 @@
-"""A batch's channels brought to mean 0 and variance 1: batch_norm and instance_norm."""
+"""Normalization of a batch's channels: batch_norm and instance_norm."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _batch_norm(
     momentum=0.1,
     eps=1e-5,
 ):
-    """As PyTorch, the running statistics are written to without counting it as a write."""
+    """As in PyTorch, writing the running statistics does not increment their version."""
     _check(input, weight, bias, running_mean, running_var, training)
     kind = parameter_dtype(input, weight, bias, running_mean, running_var)
     x, scale, shift = wide(laid(input), weight, bias)
@@ -81,7 +81,7 @@ def _batch_norm(
     made = norms.batch_norm(x, used_mean, used_rstd, scale, shift)
     if running_mean is not None:
         count = input.size // max(1, input.shape[1])
-        with np.errstate(all="ignore"):  # of one value there is no unbiased variance
+        with np.errstate(all="ignore"):  # one value has no unbiased variance
             unbiased = variance * (np.float64(count) / np.float64(count - 1))
         _track(running_mean, mean, momentum)
         _track(running_var, unbiased, momentum)
@@ -121,12 +121,12 @@ def _batch_norm_gradients(
 
 
 def _beside(vector, ndim):
-    """One number per channel, as it stands beside a batch; None as it is."""
+    """One number per channel, broadcastable to a batch; None stays None."""
     return None if vector is None else vector.reshape((-1, *(1 for _ in range(ndim - 2))))
 
 
 def _around(input, running_mean, running_var, training, eps):
-    """The dims that are summed over (None where the moments are constants), normal and rstd."""
+    """The reduced dims (None if the moments are constants), the normalized values, and rstd."""
     dims = (0, *range(2, input.ndim))
     if training:
         mean, rstd = moments(input, dims, eps)
@@ -212,7 +212,7 @@ def _top_batch_norm(
 
 
 def _of_nothing(input, weight, bias):
-    """A batch without elements: a copy with the history of one that has some."""
+    """For a batch without elements: a copy with the history of a normal one."""
     made = input.clone()
     if weight is not None:
         made = made * weight[0]
@@ -223,7 +223,7 @@ FUNCTIONS["batch_norm"] = _top_batch_norm
 
 
 def several_values(size, shown=None):
-    """Refuse a batch in which a channel has one value: it would become zero."""
+    """Refuse a batch with one value per channel: it would become zero."""
     if size[0] * math.prod(size[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {shown or size}"
@@ -241,7 +241,7 @@ def batch_norm(
     momentum=0.1,
     eps=1e-5,
 ):
-    """Each channel over the whole batch, or by the statistics of earlier batches."""
+    """Normalize each channel over the batch, or by the running statistics."""
     if training:
         several_values(input.size())
         if eps <= 0.0:
@@ -256,7 +256,7 @@ def batch_norm(
 def _top_instance_norm(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
 ):
-    """Samples become channels of one sample, each channel with parameters of its own."""
+    """instance_norm of the top module: samples become channels, with their own parameters."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
@@ -288,7 +288,7 @@ def instance_norm(
     momentum=0.1,
     eps=1e-5,
 ):
-    """Each channel of each sample on its own."""
+    """Normalize each channel of each sample separately."""
     if use_input_stats and math.prod(input.size()[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {input.size()}"

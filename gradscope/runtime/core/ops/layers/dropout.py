@@ -1,4 +1,4 @@
-"""Elements left out at random: dropout of elements and whole channels, and the kind for SELU."""
+"""Dropout of elements and of whole channels, and alpha dropout for SELU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradscope.runtime.core.tensors.placement import wrapped_on
 from gradscope.runtime.core.tensors.views.in_place import count_told_write
 
 ALPHA = 1.7580993408473766
-"""What SELU gives to very negative numbers, but for the sign."""
+"""The negative of SELU's limit at minus infinity."""
 
 
 def _check(p):
@@ -23,7 +23,7 @@ def _check(p):
 
 
 def _kept(array, p, *, channels):
-    """1 where an element stays, 0 where it goes; drawn in the order that lies in memory."""
+    """1 for kept elements, 0 for dropped ones, drawn in the order of memory."""
     if channels:
         return chosen(None).bernoulli(1 - p, _channel_shape(array)).astype(array.dtype)
     if array.flags.c_contiguous:
@@ -43,7 +43,7 @@ def _channel_shape(array):
 
 @array_call
 def _noise(array, p, channels, alpha):
-    """What an array is multiplied by, and for SELU what is then added."""
+    """The factor of an array, and for alpha dropout the term that is added."""
     noise = _kept(array, p, channels=channels)
     kind = noise.dtype.type
     if not alpha:
@@ -73,7 +73,7 @@ def _dropped(input, p, train, inplace, channels=False, alpha=False):
 
 
 def _written(noise, input, scaling):
-    """The mask as a tensor that has been written to twice, as PyTorch's."""
+    """The mask as a tensor that was written to twice, as PyTorch's."""
     made = wrapped_on(noise, input.device)
     for writer in ("bernoulli_", scaling):
         count_told_write(made, writer)
@@ -82,13 +82,13 @@ def _written(noise, input, scaling):
 
 @nn_function
 def dropout(input, p=0.5, training=True, inplace=False):
-    """Every element left out with probability p, the others raised so that the mean stays."""
+    """Zero each element with probability p, and scale the others so that the mean stays."""
     _check(p)
     return _dropped(input, p, training, inplace)
 
 
 def _offer(name, **options):
-    """`torch.<name>` and its twin that writes over its input."""
+    """Add `torch.<name>` and its in-place twin."""
 
     def plain(input, p, train):
         return _dropped(input, p, train, False, **options)
@@ -109,7 +109,7 @@ _offer("feature_alpha_dropout", channels=True, alpha=True)
 
 @nn_function
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Elements set to where SELU ends, so that mean and variance stay."""
+    """Set elements to SELU's limit, so that mean and variance stay."""
     _check(p)
     return _dropped(input, p, training, inplace, alpha=True)
 
@@ -123,7 +123,7 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 @nn_function
 def dropout1d(input, p=0.5, training=True, inplace=False):
-    """Whole channels of sequences left out."""
+    """Zero whole channels of sequences."""
     _check(p)
     dims = input.dim()
     if dims not in (2, 3):
@@ -137,7 +137,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
 @nn_function
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    """Whole channels of images left out."""
+    """Zero whole channels of images."""
     _check(p)
     dims = input.dim()
     if dims not in (3, 4):
@@ -155,7 +155,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
 @nn_function
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    """Whole channels of volumes left out."""
+    """Zero whole channels of volumes."""
     _check(p)
     dims = input.dim()
     if dims not in (4, 5):

@@ -1,4 +1,4 @@
-"""Groups of a sample's channels brought to mean 0 and variance 1."""
+"""Group normalization."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _check(input, weight, bias, channels, groups):
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {text(input.shape)} and num_groups={groups}"
         )
-    shown = text((0,) if weight is None else weight.shape)  # PyTorch says it of the bias too
+    shown = text((0,) if weight is None else weight.shape)  # PyTorch reports it for the bias, too
     for name, vector in (("weight", weight), ("bias", bias)):
         if vector is not None and (vector.ndim != 1 or vector.size != channels):
             raise RuntimeError(
@@ -60,7 +60,7 @@ def _check(input, weight, bias, channels, groups):
 
 
 def _group_norm_backward(grads, input, weight, result1, result2, N, C, HxW, group, eps, needs):
-    """As PyTorch: one kernel in an ordinary backward, operations under create_graph."""
+    """As in PyTorch: one kernel in an ordinary backward, operations under create_graph."""
     grad, of_mean, of_rstd = three(grads)
     if on_arrays(input) and not (of_mean.any() or of_rstd.any()):
         return _gradients(grad, input, weight, result1, result2, N, C, HxW, group, needs)
@@ -82,7 +82,7 @@ def _group_norm_backward(grads, input, weight, result1, result2, N, C, HxW, grou
 
 
 def _of_moments(of_mean, of_rstd, normal, rstd):
-    """What gradients of the mean and rstd themselves add to the input's."""
+    """The input's gradient from those of mean and rstd."""
     count = normal.shape[2] * normal.shape[3]
     return (of_mean - of_rstd * rstd * rstd * normal) / count
 
@@ -152,7 +152,7 @@ FUNCTIONS["group_norm"] = _top_group_norm
 
 @nn_function
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    """Each group of channels of each sample on its own."""
+    """Normalize each group of channels of each sample separately."""
     if input.dim() < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"

@@ -1,4 +1,4 @@
-"""Attention with several heads, from the inputs' projections to the output's."""
+"""Multi-head attention, including the projections of inputs and output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def canonical_mask(
     target_type: Any,
     check_other: bool = True,
 ) -> Any:
-    """A mask as numbers that are added: of a bool one, minus infinity where it is True."""
+    """A mask as numbers that are added: for a bool mask, minus infinity where it is True."""
     if mask is None:
         return None
     if mask.dtype is not dtypes.bool_ and not mask.dtype.is_floating_point:
@@ -48,7 +48,7 @@ def dtype_of(mask: Any) -> Any:
 
 @dataclass(slots=True)
 class _Heads:
-    """What attention is computed from; (batch × heads, length, width) once it is split."""
+    """Intermediate state of attention; (batch × heads, length, width) once it is split."""
 
     query: Any
     key: Any
@@ -58,7 +58,7 @@ class _Heads:
 
 
 def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Refuse what does not go together; returns whether there is a batch."""
+    """Check the dims. Returns whether there is a batch."""
     dims = query.dim()
     if dims not in (2, 3):
         raise AssertionError(
@@ -90,13 +90,13 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def _apart(projected, count, width):
-    """Several projections that were made as one, each contiguous."""
+    """Split projections that were computed as one, each contiguous."""
     split = projected.unflatten(-1, (count, width)).unsqueeze(0)
     return split.transpose(0, -2).squeeze(-2).contiguous()
 
 
 def _projected(query, key, value, weight, bias):
-    """Queries, keys and values by parts of one weight; one tensor is projected once."""
+    """Queries, keys and values by parts of one weight. Equal inputs are projected once."""
     width = query.size(-1)
     if key is not value:
         parts = zip((query, key, value), weight.chunk(3), _chunks(bias), strict=True)
@@ -116,7 +116,7 @@ def _chunks(bias):
 
 
 def _projected_apart(inputs, weights, bias):
-    """Queries, keys and values by a weight each."""
+    """Queries, keys and values by separate weights."""
     width = inputs[0].size(-1)
     names = ("query", "key", "value")
     for name, weight in zip(("q", "k", "v"), weights, strict=True):
@@ -171,7 +171,7 @@ def _whole_mask(mask, query, key, num_heads):
 
 
 def _with_bias(heads, bias_k, bias_v, static_k, static_v):
-    """One more key and value, the same for all samples."""
+    """Append the bias key and value, the same for all samples."""
     if bias_k is None and bias_v is None:
         return
     if bias_v is None:
@@ -188,7 +188,7 @@ def _with_bias(heads, bias_k, bias_v, static_k, static_v):
 
 
 def _seen(heads):
-    """Let the masks show one key more."""
+    """Extend the masks by one visible key."""
     if heads.mask is not None:
         heads.mask = pad(heads.mask, (0, 1))
     if heads.padding is not None:
@@ -196,7 +196,7 @@ def _seen(heads):
 
 
 def _split(heads, num_heads, static_k, static_v):
-    """Give every head of every sample its own matrix."""
+    """Split into a matrix for every head of every sample."""
     length, batch, width = heads.query.shape
     count, each = batch * num_heads, width // num_heads
     heads.query = heads.query.view(length, count, each).transpose(0, 1)
@@ -216,7 +216,7 @@ def _split(heads, num_heads, static_k, static_v):
 
 
 def _with_zeros(heads):
-    """One more key and value of zeros."""
+    """Append a key and value of zeros."""
     for name in ("key", "value"):
         given = getattr(heads, name)
         shape = (given.size(0), 1, given.size(2))
@@ -226,7 +226,7 @@ def _with_zeros(heads):
 
 
 def _one_mask(heads, batch, num_heads):
-    """The mask with what the padding hides."""
+    """Merge the attention mask with the padding mask."""
     padding, source = heads.padding, heads.key.size(1)
     if padding is None:
         return heads.mask
@@ -242,7 +242,7 @@ def _one_mask(heads, batch, num_heads):
 
 
 def _weighed(heads, dropout_p, is_causal):
-    """What the heads take, and the weights with which they do."""
+    """The result of the heads, and their weights."""
     query = heads.query * math.sqrt(1.0 / float(heads.query.shape[2]))
     if is_causal and heads.mask is None:
         raise AssertionError("FIXME: is_causal not implemented for need_weights")
@@ -257,7 +257,7 @@ def _weighed(heads, dropout_p, is_causal):
 
 
 def _fused(heads, batch, num_heads, dropout_p, is_causal):
-    """What the heads take, without the weights."""
+    """The result of the heads, without weights."""
     mask, source = heads.mask, heads.key.size(1)
     if mask is not None and mask.size(0) == 1 and mask.dim() == 3:
         mask = mask.unsqueeze(0)
@@ -287,7 +287,7 @@ def _check_sizes(query, key, value, embed_dim_to_check, num_heads, apart):
 
 
 def _masks(query, key_padding_mask, attn_mask, need_weights, is_causal):
-    """Both masks as numbers, and whether the attention may be taken for causal."""
+    """Both masks as numbers, and whether the attention can be treated as causal."""
     kind = query.dtype
     padding = canonical_mask(
         key_padding_mask, "key_padding_mask", dtype_of(attn_mask), "attn_mask", kind
@@ -331,7 +331,7 @@ def multi_head_attention_forward(
     average_attn_weights=True,
     is_causal=False,
 ):
-    """Attention of several heads, and their weights; inputs are (length, batch, width)."""
+    """Multi-head attention and its weights; inputs are (length, batch, width)."""
     is_batched = _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not is_batched:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))

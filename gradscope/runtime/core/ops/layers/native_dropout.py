@@ -1,4 +1,4 @@
-"""Dropout that also gives what it kept: native_dropout."""
+"""native_dropout: dropout that also returns its mask."""
 
 from __future__ import annotations
 

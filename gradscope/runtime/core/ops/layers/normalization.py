@@ -1,4 +1,4 @@
-"""Layers brought to mean 0 and variance 1, or to a mean square of 1."""
+"""Layer normalization and RMS normalization."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 def _check(input, normalized_shape, weight, bias, star="*, "):
-    """Refuse shapes that do not fit; PyTorch writes some of them in two ways."""
+    """Check the shapes; PyTorch writes some of them in two ways."""
     count = len(normalized_shape)
     if count < 1:
         raise RuntimeError(
@@ -129,7 +129,7 @@ family(globals())
 
 @nn_function
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """Each sample over its last dims."""
+    """Normalize each sample over its last dims."""
     return native_layer_norm(input, tuple(normalized_shape), weight, bias, eps)[0]
 
 
@@ -142,7 +142,7 @@ FUNCTIONS["layer_norm"] = _top_layer_norm
 
 @nn_function
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """Each sample over its last dims, divided by the root of its mean square."""
+    """Divide by the root of the mean square over the last dims."""
     shape = tuple(normalized_shape)
     array = input._array
     _check(array, shape, None if weight is None else weight._array, None, star="*")
@@ -159,7 +159,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     made = made if made.dtype is kind else made.to(kind)
     if formats.is_ordered(array, formats.contiguous_format):
         return made.contiguous()
-    return made.clone(memory_format=formats.contiguous_format)  # PyTorch's lies as its input does
+    return made.clone(memory_format=formats.contiguous_format)  # PyTorch's has the input's layout
 
 
 FUNCTIONS["rms_norm"] = rms_norm
@@ -167,7 +167,7 @@ FUNCTIONS["rms_norm"] = rms_norm
 
 @nn_function
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
-    """Each element, damped by the mean square of its neighbours in the channels around it."""
+    """Divide each element by the mean square of neighbouring channels, to a power."""
     dims = input.dim()
     if dims < 3:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Sequences of several lengths: padded to one tensor, or packed step by step."""
+"""Sequences of different lengths: padded to one tensor, or packed step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
 def _blocks(sizes):
-    """Steps that have as many rows: the first step, the last, how many rows, where they start."""
+    """Runs of steps with equal numbers of rows: first and last step, rows, offset."""
     first, start = 0, 0
     for i in range(1, len(sizes) + 1):
         if i == len(sizes) or sizes[i] != sizes[first]:
@@ -59,7 +59,7 @@ def _pack(input, lengths, batch_first):
 
 
 def _unpack(grads, input_shape, result1, batch_first):
-    """The packed gradient at the places it was packed from."""
+    """The packed gradient at the positions it was packed from."""
     grad = grads[0]
     arrays = on_arrays(grad)
     shape = tuple(input_shape)
@@ -92,7 +92,7 @@ family(globals())
 
 @function
 def _pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length):
-    """A packed sequence as one padded tensor, and the lengths of its sequences."""
+    """Pad a packed sequence. Returns the batch and the lengths."""
     sizes = batch_sizes.tolist()
     steps = len(sizes)
     if total_length > 0:
@@ -114,7 +114,7 @@ def _pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Sequences beside each other, those that are shorter filled up."""
+    """Stack sequences, padded to the longest."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in {"left", "right"}:

@@ -1,4 +1,4 @@
-"""A whole layer of an LSTM as one operation, as PyTorch runs it in float32 and bfloat16."""
+"""An LSTM layer as one operation, as PyTorch runs it in float32 and bfloat16."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _layer_backward(
 
 
 def _on_tensors(grads, input, weights, biases, start, needs, reverse):
-    """The same step by step, so that each can be differentiated again."""
+    """The same step by step, differentiable again."""
     steps = input.shape[0]
     order = range(steps - 1, -1, -1) if reverse else range(steps)
     state, cells = start

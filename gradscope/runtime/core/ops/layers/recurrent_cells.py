@@ -1,4 +1,4 @@
-"""One step of each recurrent network, written in small operations as PyTorch does on the CPU."""
+"""One step of each recurrent network, in small operations as in PyTorch on the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.core.rows.offered import function
 
 
 class LayerWeights(NamedTuple):
-    """What one direction of a layer has learned; without biases or a projection these are None."""
+    """Parameters of one direction of a layer; missing biases or projections are None."""
 
     of_input: Any
     of_state: Any
@@ -26,7 +26,7 @@ class LayerWeights(NamedTuple):
 
 
 def lstm_step(input, hidden, parameters, ready):
-    """State and cells after a step; `ready` inputs were multiplied with their weights before."""
+    """State and cells after a step. `ready`: the inputs are already multiplied by their weights."""
     state, cells = hidden
     sums = parameters.from_state(state)
     sums.add_(input if ready else parameters.from_input(input))
@@ -41,7 +41,7 @@ def lstm_step(input, hidden, parameters, ready):
 
 
 def gru_step(input, state, parameters, ready):
-    """The state after a step of a gated recurrent unit."""
+    """The state after a step of a GRU."""
     given = input if ready else parameters.from_input(input)
     from_input = unsafe_chunk(given, 3, 1)
     from_state = unsafe_chunk(parameters.from_state(state), 3, 1)
@@ -64,7 +64,7 @@ relu_step = _simple(lambda sums: sums.relu())
 
 
 def _check_cell(input, states, weight, weight_of_state, gates):
-    """Refuse sizes that do not fit, in PyTorch's words."""
+    """Refuse sizes that do not fit, with PyTorch's messages."""
     size, width = weight.shape[1], weight_of_state.shape[1]
     if input.size(1) != size:
         raise RuntimeError(
@@ -98,20 +98,20 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 @function
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step of a gated recurrent unit."""
+    """One step of a GRU."""
     _check_cell(input, [hx], w_ih, w_hh, 3)
     return gru_step(input, hx, LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)
 
 
 @function
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step of a plain recurrent network."""
+    """One step of a simple recurrent network with tanh."""
     _check_cell(input, [hx], w_ih, w_hh, 1)
     return tanh_step(input, hx, LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)
 
 
 @function
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """The same with a rectifier."""
+    """One step of a simple recurrent network with relu."""
     _check_cell(input, [hx], w_ih, w_hh, 1)
     return relu_step(input, hx, LayerWeights(w_ih, w_hh, b_ih, b_hh), ready=False)

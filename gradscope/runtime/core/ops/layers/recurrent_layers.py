@@ -1,4 +1,4 @@
-"""Recurrent networks over whole sequences: layers, directions, packed sequences, dropout."""
+"""Recurrent networks over sequences: layers, directions, packed sequences, dropout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.core.tensors.making import factories
 
 FUSED = frozenset({np.dtype(np.float32), BFLOAT16})
 LSTM_MODE = 2
-"""What PyTorch's fused layer calls an LSTM."""
+"""The mode number of an LSTM in PyTorch's fused layer."""
 
 
 def _in_layers(weights, has_biases, projected=False):
@@ -38,7 +38,7 @@ def _in_layers(weights, has_biases, projected=False):
     return made
 
 
-# A hidden state is one tensor, or an LSTM's pair of them.
+# A hidden state is one tensor, or for an LSTM a pair of them.
 
 
 def _cut(hidden, start, end):
@@ -58,7 +58,7 @@ def _state(hidden):
 
 
 class Whole:
-    """Steps that are all of one batch."""
+    """Steps of a padded batch."""
 
     @staticmethod
     def run(step, input, hidden, parameters, *, reverse):
@@ -73,7 +73,7 @@ class Whole:
 
 
 class Packed:
-    """Steps of a packed sequence: each has as many rows as there are sequences that long."""
+    """Steps of a packed sequence, with a varying number of rows."""
 
     def __init__(self, batch_sizes):
         self.sizes = batch_sizes.tolist()
@@ -111,7 +111,7 @@ class Packed:
 
 
 def _stacked(way, step, input, hiddens, layers, options):
-    """The output of the last layer, and the last hidden state of every direction of every layer."""
+    """The output of the last layer, and the last hidden state of every layer and direction."""
     num_layers, dropout_p, train, bidirectional = options
     directions = 2 if bidirectional else 1
     if len(hiddens) != num_layers * directions:
@@ -138,7 +138,7 @@ def _check_sequence(input, batch_first):
 
 
 def _plain_network(name, step):
-    """`torch.gru` and its kin: of a padded batch, or of a packed sequence."""
+    """`torch.gru` and similar functions: of a padded batch, or of a packed sequence."""
 
     def whole(
         input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
@@ -164,7 +164,7 @@ def _plain_network(name, step):
 
 
 def _offered(name, whole, packed, place):
-    """One function of both: the list of weights comes later where batch sizes are given."""
+    """One function for both: with batch sizes, the list of weights is a later argument."""
 
     def network(*args, **kwargs):
         of_a_packed = "batch_sizes" in kwargs or isinstance(args[place], list | tuple)

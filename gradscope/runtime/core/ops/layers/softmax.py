@@ -1,4 +1,4 @@
-"""softmax, log_softmax, and what is drawn from them: softmin, gumbel_softmax, dropout."""
+"""softmax, log_softmax and softmin."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _refused(name):
 
 
 MANY, WIDE = 1024, 64
-"""A small matrix has no more elements than this, and its rows are no longer than that."""
+"""Largest size of a small matrix, and largest length of its rows."""
 
 
 def square_of(array, dim):
-    """Ones to multiply a small matrix with, which gives each row's sum in every place of the row.
+    """A matrix of ones: the product with a small matrix has each row's sum in all its columns.
 
-    NumPy takes three times as long to sum the rows, and as long again to divide by what it gets.
+    NumPy takes three times as long to sum the rows, and as long again for the division.
     """
     if array.size > MANY or array.ndim != 2 or dim not in (-1, 1) or not array.size:
         return None
@@ -49,7 +49,7 @@ def square_of(array, dim):
 
 
 def _small_softmax(self, ones):
-    """Softmax without looking for each row's maximum, if no number is so great that it must be."""
+    """Softmax without subtracting each row's maximum, if no number is too large for that."""
     if not self.item(self.argmax()) < 60:
         return None
     made = np.exp(self)
@@ -125,7 +125,7 @@ _softmax_backward_data = op(
 
 
 def _safe(self, dim, dtype=None):
-    """Softmax with zeros in place of what would be undefined: rows of which nothing is seen."""
+    """Softmax with zeros for undefined rows, which see nothing."""
     made = _softmax(self, dim)
     hidden = max_reduce(self, dim, None, None, True) == -np.inf if self.size else False
     if np.any(hidden):
@@ -211,7 +211,7 @@ family(globals())
 
 
 def _implied_dim(input, dim, name):
-    """The dim of old programs, which did not say which."""
+    """The default dim of old programs, which passed none."""
     if dim is not None:
         return dim
     warn(

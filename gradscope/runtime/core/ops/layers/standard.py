@@ -1,8 +1,8 @@
-"""What the normalizations share: which dtypes go together, tangents, and second derivatives.
+"""Common parts of normalizations: dtypes, tangents, and second derivatives.
 
-Each brings values to mean 0 and variance 1 over some dims and then scales and shifts them:
-normal = (x - mean) * rstd, made = normal * weight + bias. The formulas here run on arrays and on
-tensors alike; weight and bias stand in them as they stand beside x.
+Each normalizes values over some dims, then scales and shifts them: normal = (x - mean) * rstd, made
+= normal * weight + bias. The formulas here run on arrays and on tensors alike; weight and bias are
+broadcastable to x.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def parameter_dtype(input, *parameters):
-    """The dtype of mean and rstd: halves may stand beside parameters in single precision."""
+    """The dtype of mean and rstd: halves may have parameters in single precision."""
     kinds = [p.dtype for p in parameters if p is not None]
     if all(kind == input.dtype for kind in kinds):
         return input.dtype
@@ -28,19 +28,19 @@ def parameter_dtype(input, *parameters):
 
 
 def wide(*arrays):
-    """Arrays in the dtype they are computed in: halves in single precision, None as it is."""
+    """Arrays in the dtype of the computation: halves in single precision, None stays None."""
     return [a.astype(FLOAT32) if a is not None and a.dtype in HALVES else a for a in arrays]
 
 
 def laid(array):
-    """A batch laid out row by row, or with its channels last if it is so already, as PyTorch."""
+    """A contiguous batch, row-major or channels last, as in PyTorch."""
     if array.flags.c_contiguous or (array.ndim in (4, 5) and channels_last(array)):
         return array
     return np.ascontiguousarray(array)
 
 
 def laid_like(array, other):
-    """The same numbers, laid out like another array that `laid` has seen."""
+    """The same values in the layout of another array that `laid` returned."""
     if array is None or array.strides == other.strides:
         return array
     made = np.empty_like(other, dtype=array.dtype)
@@ -53,7 +53,7 @@ def channels_last(array):
 
 
 def like_inputs(grads, *inputs):
-    """Gradients in the dtypes of what they belong to."""
+    """Gradients in the dtypes of their inputs."""
     return tuple(
         None if g is None else g.astype(i.dtype, copy=False)
         for g, i in zip(grads, inputs, strict=True)
@@ -61,31 +61,31 @@ def like_inputs(grads, *inputs):
 
 
 def moments(input, dims, eps):
-    """The mean and rstd of a tensor, with the history that further derivatives need."""
+    """Mean and rstd of a tensor, with the history for further derivatives."""
     mean = input.mean(dims, keepdims=True)
     centred = input - mean
     return mean, ((centred * centred).mean(dims, keepdims=True) + eps) ** -0.5
 
 
 def kept_moments(input, dims, mean, rstd):
-    """The moments that were kept; on tensors with the history that further derivatives need."""
+    """The saved moments; on tensors with the history for further derivatives."""
     if on_arrays(input):
         return mean, rstd
     made = input.mean(dims, keepdims=True)
     centred = input - made
     variance = (centred * centred).mean(dims, keepdims=True)
-    added = (rstd**-2 - variance).detach()  # what was added to it, which was not kept
+    added = (rstd**-2 - variance).detach()  # eps, which was not saved
     return made, (variance + added) ** -0.5
 
 
 def turned(grad, normal, rstd, dims):
-    """The gradient of what was normalized; also the tangent of what comes of it."""
+    """The gradient of the input; also the tangent of the normalized values."""
     along = (grad * normal).mean(dims, keepdims=True)
     return (grad - grad.mean(dims, keepdims=True) - normal * along) * rstd
 
 
 def tangent(tangents, normal, rstd, weight, dims):
-    """The tangent of the whole: `tangents` are those of x, weight and bias, or None."""
+    """The tangent of the result: `tangents` are those of x, weight and bias, or None."""
     to_x, to_weight, to_bias = tangents
     terms = [] if to_bias is None else [to_bias]
     if to_weight is not None:
@@ -97,15 +97,15 @@ def tangent(tangents, normal, rstd, weight, dims):
 
 
 def three(grads):
-    """A backward's incoming gradients; outputs that were left out at its end have none."""
+    """The incoming gradients of a backward; trailing outputs may be missing."""
     return (*grads, None, None)[:3]
 
 
 def curvature(grads, grad, normal, rstd, weight, dims):
-    """The gradients of a backward's inputs: of its incoming gradient, of x, and of weight.
+    """The gradients of a backward by its inputs: the incoming gradient, x, and weight.
 
-    `grads` are those of what it returned for x, weight and bias, or None; that of weight comes
-    back with the shape of x. Where mean and rstd are constants, `dims` is None.
+    `grads` are those of its results for x, weight and bias, or None; that of weight is returned in
+    the shape of x. If mean and rstd are constants, `dims` is None.
     """
     of_x, of_weight, of_bias = three(grads)
     to_grad, to_x, to_weight = [], [], None
@@ -126,7 +126,7 @@ def curvature(grads, grad, normal, rstd, weight, dims):
 
 
 def _bent(of_x, scaled, moved, normal, rstd, dims):
-    """How the gradient of x itself changes with x."""
+    """The derivative of x's gradient by x."""
 
     def mean(value):
         return value.mean(dims, keepdims=True)

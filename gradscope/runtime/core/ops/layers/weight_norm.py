@@ -1,4 +1,4 @@
-"""Weights as a direction and a length: what weight normalisation computes."""
+"""Weight normalization: weights as direction and length."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def _shaped(value, shape):
 def _scaled_backward(grads, v, g, result1, dim):
     """The gradients of direction and length.
 
-    Under create_graph the norms have no graph, in PyTorch neither: a second derivative lacks what
-    they change.
+    Under create_graph the norms have no graph, as in PyTorch: a second derivative lacks their part.
     """
     grad, first = grads[0], dim == 0
     size = v.shape[0 if first else -1]
@@ -81,7 +80,7 @@ def norm_except_dim(v, pow=2, dim=0):
 
 @function
 def _weight_norm(v, g, dim=0):
-    """`v` with norms of `g` over all dims but one."""
+    """`v` scaled to norms `g` over all dims but one."""
     if dim in {0, v.dim() - 1}:
         return _weight_norm_interface(v.contiguous(), g.contiguous(), dim)[0]
     return v * (g / norm_except_dim(v, 2, dim))

@@ -1,1 +1,1 @@
-"""Rows of losses: how far predictions are from what was wanted."""
+"""Rows of losses."""

@@ -1,4 +1,4 @@
-"""Losses that the top module has, too: without warnings, and with a number for the reduction."""
+"""Losses of the top module: without warnings, and with a number as reduction."""
 
 from __future__ import annotations
 

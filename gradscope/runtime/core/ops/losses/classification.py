@@ -28,12 +28,12 @@ LOSS = outputs("output", "total_weight", without=("total_weight",))
 
 
 def _rows(self, target, weight, ignore_index):
-    """Where in a matrix of classes the targets are, if no class is left out or has a weight."""
+    """The positions of targets in a matrix of scores, if no class is ignored or weighted."""
     if self.ndim != 2 or weight is not None or not target.size or ignore_index >= 0:
         return None
     if target.dtype != np.int64 or target.ndim != 1 or not target.flags.c_contiguous:
         return None
-    # A negative class, such as the one to ignore, is a great number without its sign.
+    # A negative class, such as an ignored one, is a large unsigned number.
     if np.maximum.reduce(target.view(np.uint64)) >= self.shape[1]:
         return None
     return ROWS[: target.size] if target.size <= ROWS.size else np.arange(target.size)
@@ -43,7 +43,7 @@ ROWS = np.arange(256)
 
 
 def _check_classes(self, target, weight):
-    """Complain of targets that are not one class for each row, or pixel, of scores."""
+    """Check that targets are one class for each row, or pixel, of scores."""
     classes = self.shape[1 if self.ndim > 1 else 0]
     rows = self.ndim < 3
     if rows and target.ndim > 1:
@@ -92,7 +92,7 @@ def _nll_backward(
 
 
 def _nll_rows(node, name):
-    """A negative log likelihood and its gradient; PyTorch has them for matrices and for images."""
+    """Rows of a negative log likelihood and its gradient, for matrices and for images."""
     backward_name = f"{name}_backward"
 
     def slope(grads, self, target, weight, reduction, ignore_index, total_weight):

@@ -33,7 +33,7 @@ def _states(log_probs, targets, input_lengths, target_lengths, blank):
 
 
 def _check(log_probs, targets, input_lengths, target_lengths, blank):
-    """Refuse what does not fit together, in PyTorch's words and order."""
+    """Check the arguments, with PyTorch's messages and order."""
     steps, batch, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
@@ -136,7 +136,7 @@ family(globals())
 
 
 def _lengths(given, name):
-    """Lengths as a tuple of numbers, however they are given."""
+    """Lengths as a tuple of numbers."""
     if not isinstance(given, Tensor):
         return tuple(int(length) for length in given)
     if given.is_floating_point() or given.is_complex():
@@ -153,7 +153,7 @@ def _reduced_loss(
     reduction=NONE,
     zero_infinity=False,
 ):
-    """How unlikely the targets are under all ways to align them with the steps."""
+    """The negative log likelihood of targets over all alignments with the steps."""
     batched = log_probs.dim() == 3
     given = log_probs if batched else log_probs.unsqueeze(1)
     steps = _lengths(input_lengths, "input_lengths")

@@ -13,7 +13,7 @@ from gradscope.runtime.core.ops.products.linalg import _same_dtype
 from gradscope.runtime.core.rows.offered import function
 
 BLOCK = 1 << 22
-"""So many differences are looked at at once."""
+"""Number of differences that are computed at once."""
 
 
 def _norm(far, p):
@@ -51,7 +51,7 @@ def _slope(far, grad, dist, p):
 
 
 def _row_blocks(x1, x2):
-    """Parts of x1's rows whose differences with all of x2 fit into a block."""
+    """Parts of x1's rows whose differences from all of x2 fit into a block."""
     each = max(1, x2.size)
     step = max(1, BLOCK // each)
     rows = x1.shape[-2]
@@ -69,7 +69,7 @@ def _cdist(x1, x2, p, compute_mode=None):
 
 
 def _cdist_back(grad, x1, x2, p, cdist):
-    """The gradient of x1, in the batch shape that both have together."""
+    """The gradient of x1, in the broadcast batch shape."""
     made = np.zeros((*grad.shape[:-1], x1.shape[-1]), x1.dtype)
     if x1.shape[-1]:
         for part in _row_blocks(x1, x2):
@@ -80,7 +80,7 @@ def _cdist_back(grad, x1, x2, p, cdist):
 
 
 def _turned(value):
-    """Rows as columns, in memory of their own."""
+    """Rows as columns, in new memory."""
     if on_arrays(value):
         return np.ascontiguousarray(value.swapaxes(-1, -2))
     return value.transpose(-1, -2).contiguous()
@@ -107,7 +107,7 @@ _cdist_backward = op(
 
 
 def _euclidean(x1, x2):
-    """All distances by one product of matrices: |a|² - 2 a·b + |b|²."""
+    """All distances by one matrix product: |a|² - 2 a·b + |b|²."""
     _same_dtype(x1, x2)
     first, second = ((x * x).sum(-1, keepdims=True) for x in (x1, x2))
     made = np.matmul(x1 * x1.dtype.type(-2), x2.swapaxes(-1, -2))
@@ -197,12 +197,12 @@ MODES = (
     "donot_use_mm_for_euclid_dist",
 )
 MANY_ROWS = 25
-"""With more rows than this a product of matrices is the faster way."""
+"""Number of rows from which a matrix product is faster."""
 
 
 @function
 def cdist(x1, x2, p=2.0, compute_mode=MODES[0]):
-    """The distance of each row of the first from each of the second."""
+    """The distance of each row of `x1` from each row of `x2`."""
     if compute_mode not in MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     _check_cdist(x1, x2, p)
@@ -237,7 +237,7 @@ def _check_cdist(x1, x2, p):
 
 @function
 def pdist(input, p=2.0):
-    """The distance of each two rows."""
+    """The distance of each pair of rows."""
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
     if not input.is_floating_point():

@@ -1,4 +1,4 @@
-"""Losses of several labels at once, of a distance that is given, of a layer with its classes."""
+"""Losses of several labels, of custom distances, and of a linear layer with classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gradscope.runtime.core.state import upward
 
 
 def _target_mask(target):
-    """Which classes are targets: those named before the first negative number."""
+    """A mask of the target classes: those listed before the first negative number."""
     mask = np.zeros(target.shape, bool)
     for row, named in zip(mask, target, strict=True):
         ends = np.flatnonzero(named < 0)
@@ -54,12 +54,12 @@ def _rows(self, target):
 
 
 def _named(target):
-    """For each row the targets before the first negative number, as a mask of places."""
+    """A mask of the targets before the first negative number, for each row."""
     return np.logical_and.accumulate(target >= 0, 1)
 
 
 def _near(rows, target, mask):
-    """How far each other class comes within the margin of each target."""
+    """The margin violation of each other class for each target."""
     right = np.take_along_axis(rows, np.maximum(target, 0), 1)
     near = 1 - right[:, :, None] + rows[:, None, :]
     wanted = _named(target)[:, :, None] & ~mask[:, None, :]
@@ -114,7 +114,7 @@ family(globals())
 
 @nn_function
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """How far other classes come within the margin of each of a sample's classes."""
+    """The hinge loss of all pairs of a target class and another class."""
     kind = reduction_number(reduction, size_average, reduce)
     return multilabel_margin_loss_forward(input, target, kind)[0]
 
@@ -130,7 +130,7 @@ def triplet_margin_with_distance_loss(
     swap=False,
     reduction="mean",
 ):
-    """triplet_margin_loss with a distance of one's own."""
+    """triplet_margin_loss with a custom distance."""
     if reduction not in {"mean", "sum", "none"}:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
@@ -163,9 +163,9 @@ def linear_cross_entropy(
     label_smoothing=0.0,
     options=None,
 ):
-    """The cross entropy of what a linear layer makes of its input.
+    """The cross entropy of the output of a linear layer.
 
-    `options` ask for it a few rows at a time.
+    `options` choose to compute it a few rows at a time.
     """
     classes, outer = _check_linear(input, linear_weight, linear_bias)
     shape = (*input.shape[:-1], classes, *outer)
@@ -210,7 +210,7 @@ def _functional(name):
 
 
 def _check_linear(input, linear_weight, linear_bias):
-    """The number of classes, and the dims that follow them."""
+    """The number of classes, and the dims after them."""
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:

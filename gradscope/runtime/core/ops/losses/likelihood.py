@@ -1,4 +1,4 @@
-"""Losses of classes and of probabilities as `nn.functional` spells them."""
+"""Losses of classes and of probabilities in `nn.functional`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def _likelihood(input, target, weight, kind, ignore_index):
-    """The negative log likelihood of classes at dim 1; any dims may follow it."""
+    """The negative log likelihood of classes at dim 1, which may be followed by any dims."""
     dims = input._array.ndim
     if dims != 2 or target._array.shape != input._array.shape[:1]:
         _check_batch(input, target)
@@ -76,7 +76,7 @@ def cross_entropy(
     reduction="mean",
     label_smoothing=0.0,
 ):
-    """How surprising the target is to the scores; targets are classes, or a probability of each."""
+    """The cross entropy of scores; targets are classes, or a probability of each."""
     kind = reduction_number(reduction, size_average, reduce)
     if target.__class__ is not Tensor and not isinstance(target, Tensor):
         raise TypeError(
@@ -120,7 +120,7 @@ def _per_class(weight, scores, dim):
 
 
 def _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim):
-    """A part of the likelihood is spread over all classes."""
+    """Label smoothing: a part of the likelihood is spread over all classes."""
     classes = scores.shape[dim]
     sharp = _likelihood(scores, target, weight, kind, ignore_index)
     spread = scores if weight is None else scores * _per_class(weight, scores, dim)
@@ -133,7 +133,7 @@ def _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim):
         spread = spread.sum() / count.sum()
     else:
         spread = reduced_tensor(spread, kind)
-    # The right side first, as PyTorch numbers their nodes.
+    # The right side first, as PyTorch numbers the nodes.
     spread = mul__Scalar(spread, label_smoothing / classes)
     return mul__Scalar(sharp, 1 - label_smoothing) + spread
 
@@ -142,7 +142,7 @@ def _smoothed(scores, target, weight, kind, ignore_index, label_smoothing, dim):
 def binary_cross_entropy(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean"
 ):
-    """How surprising targets between 0 and 1 are to probabilities."""
+    """The cross entropy of probabilities and targets between 0 and 1."""
     kind = reduction_number(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
@@ -165,7 +165,7 @@ def binary_cross_entropy_with_logits(
     reduction="mean",
     pos_weight=None,
 ):
-    """The same of scores, whose sigmoid is the probability."""
+    """The same for scores, whose sigmoid is the probability."""
     kind = reduction_number(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
@@ -191,7 +191,7 @@ def _no_probabilities(input, target):
 
 @nn_function
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """How far the distribution with logarithms `input` is from the target's."""
+    """The Kullback-Leibler divergence of the target from the distribution `exp(input)`."""
     batch = reduction == "batchmean"
     if reduction == "mean" and size_average is None and reduce is None:
         warn(

@@ -26,7 +26,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def no_gradient_for(function, **inputs):
-    """Refuse tensors that want a gradient the function has none for."""
+    """Refuse tensors that require a gradient that the function does not have."""
     for name, given in inputs.items():
         if isinstance(given, Tensor) and given.requires_grad and local.state.grad_enabled:
             raise RuntimeError(
@@ -36,7 +36,7 @@ def no_gradient_for(function, **inputs):
 
 
 def share(like, reduction):
-    """How much of the loss one element is."""
+    """The share of one element in the loss."""
     if reduction != MEAN:
         return 1.0
     size = like.size if isinstance(like, np.ndarray) else like.numel()
@@ -44,7 +44,7 @@ def share(like, reduction):
 
 
 def times(array, grad, number):
-    """Array * grad * number, with two numbers made one before they meet the array."""
+    """Array * grad * number, with the two numbers multiplied first."""
     if grad.ndim:
         return array * grad * number
     return np.multiply(array, np.asarray(grad.item() * number, array.dtype))
@@ -94,7 +94,7 @@ def _smooth_l1(self, target, reduction, beta):
 
 
 def _smooth_l1_slope(self, target, beta):
-    """-1, 1, or on the way between them where the two are closer than beta."""
+    """-1, 1, or linear in between where the two are closer than beta."""
     far = self - target
     if beta == 0:
         return w.sign(far)
@@ -102,7 +102,7 @@ def _smooth_l1_slope(self, target, beta):
 
 
 def _bend(grad, grad_output, self, target, near):
-    """Where the slope of a loss still changes, what it changes by."""
+    """The change of a loss's derivative where it is not constant."""
     both = grad * grad_output
     return w.where(w.abs(self - target) < near, both, zeros_like(both))
 
@@ -181,7 +181,7 @@ family(globals())
 
 
 def pair(input, target, name):
-    """Both tensors at the shape they have together, with PyTorch's warning if they had none."""
+    """Both tensors broadcast, with PyTorch's warning if their shapes differ."""
     if input._array.shape == target._array.shape:
         return input, target
     warn(
@@ -193,7 +193,7 @@ def pair(input, target, name):
 
 
 def weighted(losses, weight, reduction):
-    """Losses times their weights; the mean is that of the weights."""
+    """Losses times their weights; the mean is weighted."""
     losses = losses * weight
     if reduction == MEAN:
         return losses.sum() / weight.sum()
@@ -202,7 +202,7 @@ def weighted(losses, weight, reduction):
 
 @nn_function
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The squared distance of each element."""
+    """The squared difference of each element."""
     kind = reduction_number(reduction, size_average, reduce)
     first, second = pair(input, target, "mse_loss")
     if weight is not None:
@@ -212,7 +212,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 @nn_function
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The distance of each element."""
+    """The absolute difference of each element."""
     kind = reduction_number(reduction, size_average, reduce)
     first, second = pair(input, target, "l1_loss")
     losses = (first - second).abs()
@@ -221,7 +221,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 @nn_function
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """The squared distance where that is less than beta, the distance beyond."""
+    """Squared below beta, linear above."""
     kind = reduction_number(reduction, size_average, reduce)
     first, second = pair(input, target, "smooth_l1_loss")
     if beta < 0:
@@ -233,7 +233,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 @nn_function
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """The squared distance where that is less than delta, the distance beyond, times delta."""
+    """Squared below delta, linear above, times delta."""
     kind = reduction_number(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")

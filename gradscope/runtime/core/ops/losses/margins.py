@@ -1,4 +1,4 @@
-"""Losses of distances and margins: cosine_similarity, pairwise_distance, hinge, triplet and kin."""
+"""Losses of distances and margins: cosine_similarity, pairwise_distance, hinge, triplet."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ soft_margin_loss__default = op(
 
 
 def _check_classes(self, target, weight):
-    """Refuse what does not fit together, in PyTorch's words."""
+    """Check the arguments, with PyTorch's messages."""
     if self.ndim > 2 or (self.ndim and not self.shape[-1]):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -93,7 +93,7 @@ def _check_classes(self, target, weight):
 
 
 def _distances(self, target, p, margin, weight):
-    """How far each wrong class's score comes within the margin of the right one's."""
+    """The margin violation of each wrong class."""
     rows = self if self.ndim == 2 else self.reshape(1, -1)
     right = np.expand_dims(target.reshape(-1), 1)
     near = np.maximum(margin - np.take_along_axis(rows, right, 1) + rows, 0)
@@ -168,7 +168,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     with no_grad():
         for length in lengths:
             length.clamp_min_(eps)
-    other = x2 / lengths[1]  # before the first, as PyTorch numbers their nodes
+    other = x2 / lengths[1]  # before the first, as PyTorch numbers the nodes
     return sum__dim((x1 / lengths[0]) * other, (dim,), False)
 
 
@@ -192,7 +192,7 @@ def _less(number, tensor):
 def margin_ranking_loss(
     input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
 ):
-    """How far the one that should be greater is from being so by the margin."""
+    """The margin violation of pairs with a given order."""
     kind = reduction_number(reduction, size_average, reduce)
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
         raise RuntimeError(
@@ -207,7 +207,7 @@ def margin_ranking_loss(
 def hinge_embedding_loss(
     input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
 ):
-    """The distance of what belongs together, the missing distance of what does not."""
+    """The distance of similar pairs, the margin violation of dissimilar ones."""
     kind = reduction_number(reduction, size_average, reduce)
     nothing = zeros_like(input.detach())
     apart = where__default(target != 1, clamp_min__default(_less(margin, input), 0), nothing)
@@ -218,7 +218,7 @@ def hinge_embedding_loss(
 def cosine_embedding_loss(
     input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
 ):
-    """The angle of what belongs together, the missing angle of what does not."""
+    """One minus the cosine of similar pairs, the margin violation of dissimilar ones."""
     kind = reduction_number(reduction, size_average, reduce)
     _check_cosine(input1, input2, target)
     dim = (target.dim(),)
@@ -233,7 +233,7 @@ def cosine_embedding_loss(
 
 
 def _check_cosine(input1, input2, target):
-    """One target for each pair of vectors, or for the one pair."""
+    """Check that there is one target for each pair of vectors."""
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     wanted = target.dim() + 1
@@ -258,7 +258,7 @@ def triplet_margin_loss(
     reduce=None,
     reduction="mean",
 ):
-    """How much nearer than the margin the negative is, compared with the positive."""
+    """The margin violation of the distances to the positive and the negative."""
     kind = reduction_number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -287,7 +287,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 def multilabel_soft_margin_loss(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean"
 ):
-    """How surprising several labels at once are to their scores."""
+    """The mean binary cross entropy of several labels."""
     kind = reduction_number(reduction, size_average, reduce)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
@@ -307,7 +307,7 @@ def multi_margin_loss(
     reduce=None,
     reduction="mean",
 ):
-    """How far wrong classes come within the margin of the right one."""
+    """The margin violation of wrong classes against the right one."""
     kind = reduction_number(reduction, size_average, reduce)
     if p not in {1, 2}:
         raise ValueError("only p == 1 and p == 2 supported")
@@ -328,10 +328,10 @@ def poisson_nll_loss(
     reduce=None,
     reduction="mean",
 ):
-    """The negative log likelihood of counts."""
+    """The negative log likelihood of Poisson counts."""
     kind = reduction_number(reduction, size_average, reduce)
     if log_input:
-        product = target * input  # before the other side, as PyTorch numbers their nodes
+        product = target * input  # before the other side, as PyTorch numbers the nodes
         loss = input.exp() - product
     else:
         loss = input - target * add__Scalar(input, eps).log()
@@ -344,7 +344,7 @@ def poisson_nll_loss(
 
 @nn_function
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    """The negative log likelihood of numbers whose variance is known."""
+    """The negative log likelihood of normal numbers with given variances."""
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -366,7 +366,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def _per_element(input, var):
-    """A variance that is given once for the last dim."""
+    """A variance given once for the last dim, in broadcastable shape."""
     if input.size()[:-1] == var.size():
         return var.unsqueeze(-1)
     if input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1:

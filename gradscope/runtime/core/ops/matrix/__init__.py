@@ -1,1 +1,1 @@
-"""Rows about single matrices: factorisations, solutions, inverses, norms."""
+"""Rows of linear algebra on matrices: factorizations, solutions, inverses, norms."""

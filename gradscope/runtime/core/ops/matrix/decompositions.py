@@ -1,4 +1,4 @@
-"""A matrix as a product of others: cholesky, qr, svd."""
+"""Factorizations: cholesky, qr, svd."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _qr(A, mode="reduced"):
 
 
 def _both_sides(x):
-    """X + Xᴴ with the diagonal taken once, and real."""
+    """X + Xᴴ with the diagonal counted once, and real."""
     made = x + mH(x)
     size = x.shape[-1]
     return made * constant(1 - np.eye(size) / 2, made)
@@ -221,7 +221,7 @@ _linalg_svd = op(
 )
 family(globals())
 
-# -- what users call -----------------------------------------------------------------------------
+# -- public functions ---------------------------------------------------------------------------
 
 
 def linalg_cholesky(A, *, upper=False, out=None):
@@ -232,7 +232,7 @@ def linalg_cholesky(A, *, upper=False, out=None):
 
 
 def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
-    """The same, and which minor was not positive, or 0."""
+    """The same, and the number of the minor that is not positive, or 0."""
     made = linalg_cholesky_ex__default(A, upper, "linalg.cholesky")
     if check_errors:
         raise_for("linalg.cholesky_ex", "cholesky", made[1])
@@ -245,7 +245,7 @@ def cholesky(input, upper=False, *, out=None):
 
 
 def linalg_qr(A, mode="reduced", *, out=None):
-    """Q with orthogonal columns, and R with nothing below its diagonal."""
+    """Q with orthogonal columns, and upper triangular R."""
     return return_types.linalg_qr(*all_written("linalg_qr", linalg_qr__default(A, mode), out))
 
 
@@ -260,7 +260,7 @@ def _decomposed(A, full_matrices, compute_uv=True):
 
 
 def linalg_svd(A, full_matrices=True, *, driver=None, out=None):
-    """U, the singular values, greatest first, and Vᴴ."""
+    """U, the singular values in descending order, and Vᴴ."""
     _check_driver(driver)
     made = _decomposed(A, full_matrices)
     return return_types.linalg_svd(*all_written("linalg_svd", made, out))
@@ -282,7 +282,7 @@ def svdvals(A, *, driver=None, out=None):
 
 @both
 def svd(input, some=True, compute_uv=True, *, out=None):
-    """U, the singular values and V, which is not transposed."""
+    """U, the singular values and V, not transposed."""
     if input.dim() < 2:
         raise RuntimeError(
             f"linalg.svd: input should have at least 2 dimensions, but has {input.dim()} "

@@ -34,7 +34,7 @@ from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 
 def by_transpose(A):
-    """Whether LAPACK is given Aᵀ, as which it sees a matrix that lies row by row."""
+    """Whether LAPACK receives Aᵀ, as it sees a row-major matrix."""
     return contiguous(A) and A.dtype.kind != "c"
 
 
@@ -43,7 +43,7 @@ def lu_of(A):
 
 
 def _sign_of(pivots):
-    """Of the swaps: -1 if there are an odd number of them."""
+    """The sign of the swaps: -1 for an odd number."""
     moved = pivots != np.arange(1, pivots.shape[-1] + 1)
     return 1 - 2 * (moved.sum(-1) % 2)
 
@@ -59,7 +59,7 @@ def _det(A):
 
 
 def _det_slope(grads, A, LU, pivots, result):
-    """det(A) A⁻ᴴ; where A is singular, that of the nearest matrix that is not."""
+    """det(A) A⁻ᴴ; for a singular A, that of the nearest matrix that is not."""
     grad = grads[0]
     if on_arrays(grad):
         return _det_slope_of_arrays(grad, A, LU, pivots)
@@ -73,7 +73,7 @@ def _det_slope(grads, A, LU, pivots, result):
 
 
 def scaled_unit(number, A):
-    """Each matrix's unit, times its number."""
+    """The identity times a number for each matrix."""
     if on_arrays(A):
         return np.asarray(number)[..., None, None] * np.eye(A.shape[-1], dtype=A.dtype)
     return w.diag_embed(w.unsqueeze(number, -1).expand(A.shape[:-1]))
@@ -92,7 +92,7 @@ def _det_slope_of_arrays(grad, A, LU, pivots):
 
 
 def _cofactors(A):
-    """conj(d det / dA), written so that it has a derivative where A is singular."""
+    """conj(d det / dA), in a form that is differentiable for a singular A."""
     u, s, vh = FUNCTIONS["linalg.svd"](A)
     size = s.shape[-1]
     mask = constant(1 - np.eye(size), s)
@@ -159,7 +159,7 @@ def det(input):
 
 
 def linalg_slogdet(A, *, out=None):
-    """The determinant as a sign and the logarithm of its size."""
+    """The determinant as its sign and the logarithm of its absolute value."""
     made = _linalg_slogdet(A, "linalg.slogdet")[:2]
     return return_types.linalg_slogdet(*all_written("linalg_slogdet", made, out))
 

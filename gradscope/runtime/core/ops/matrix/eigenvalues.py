@@ -136,7 +136,7 @@ def _is_differentiated(A):
 
 
 def eigh(A, UPLO="L", *, out=None):
-    """Of symmetric and Hermitian matrices, of which one triangle is read; least value first."""
+    """Eigenpairs of symmetric or Hermitian matrices, ascending. One triangle is read."""
     return return_types.linalg_eigh(*all_written("linalg_eigh", _linalg_eigh(A, UPLO, True), out))
 
 
@@ -146,7 +146,7 @@ def eigvalsh(A, UPLO="L", *, out=None):
 
 
 def eig(A, *, out=None):
-    """Of any square matrix; complex, and in no order."""
+    """Eigenvalues and vectors of any square matrix; complex, in no order."""
     return return_types.linalg_eig(*all_written("linalg_eig", linalg_eig__default(A), out))
 
 

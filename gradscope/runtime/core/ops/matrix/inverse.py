@@ -22,7 +22,7 @@ from gradscope.runtime.core.tensors.making import factories
 
 
 def _inverse(A, name):
-    """Column by column in memory, as LAPACK leaves it."""
+    """In column-major order, as LAPACK returns it."""
     check_square(name, A)
     check_precise(name, A)
     try:
@@ -61,7 +61,7 @@ def inv(A, *, out=None):
 
 
 def inv_ex(A, *, check_errors=False, out=None):
-    """The inverse, and which element of the diagonal made that impossible, or 0."""
+    """The inverse, and the number of the zero pivot, or 0."""
     made = linalg_inv_ex__default(A, "linalg.inv")
     if check_errors:
         raise_for("linalg.inv_ex", "inv", made[1])
@@ -79,7 +79,7 @@ FUNCTIONS["linalg.inv_ex"] = inv_ex
 
 
 def matrix_power(A, n, *, out=None):
-    """The matrix times itself, n times; of negative n the inverse."""
+    """The matrix to the power n; of the inverse for negative n."""
     if not isinstance(n, int):
         raise TypeError(
             f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}"
@@ -120,7 +120,7 @@ FUNCTIONS["matrix_power"] = METHODS["matrix_power"] = _old_power
 
 
 def tensorinv(A, ind=2, *, out=None):
-    """The inverse of a tensor taken as a matrix: its first `ind` dims are the rows."""
+    """The inverse of a tensor as a matrix: its first `ind` dims are the rows."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     ahead, behind = tuple(A.shape[:ind]), tuple(A.shape[ind:])

@@ -1,4 +1,4 @@
-"""What comes closest to an inverse, and to a solution: pinv, lstsq."""
+"""Pseudo-inverse and least squares: pinv, lstsq."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _pseudo_inverse(self, atol, rtol, hermitian=False):
 
 
 def pseudo_inverse_slope(grad, self, result):
-    """Of A⁺ by A, where the rank does not change."""
+    """The derivative of A⁺ by A, for constant rank."""
     back, turned = mH(result), mH(grad)
     if self.shape[-2] <= self.shape[-1]:
         k = turned @ result
@@ -122,7 +122,7 @@ def _least_squares(self, b, rcond, driver):
 
 
 def _over_right_side(solution, rows):
-    """As LAPACK leaves it: columns first, at the top of what the right side took."""
+    """As LAPACK returns it: column-major, in the top part of the right side's memory."""
     *batch, columns, count = solution.shape
     room = np.zeros((*batch, count, rows), solution.dtype)
     made = room.swapaxes(-1, -2)[..., :columns, :]
@@ -150,7 +150,7 @@ def _least_squares_slopes(grads, self, b, solution, needs):
 
 
 def _exact(matrix):
-    """The tolerances of an inverse, as far as the dtype goes."""
+    """The tolerances of an inverse, by the precision of the dtype."""
     array = getattr(matrix, "_array", matrix)
     eps = np.asarray([np.finfo(array.dtype).eps * max(array.shape[-2:])])
     if array is matrix:
@@ -177,7 +177,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
-    """The matrix that undoes as much as can be undone."""
+    """The pseudo-inverse."""
     return _inverted(A, atol if rcond is None else 0.0, rcond if rtol is None else rtol, hermitian)
 
 
@@ -198,7 +198,7 @@ def pinverse(input, rcond=1e-15):
 
 
 def lstsq(A, B, rcond=None, *, driver=None):
-    """X for which A X comes closest to B."""
+    """X that minimizes the error of A X = B."""
     if driver is not None and driver not in DRIVERS:
         raise RuntimeError(
             "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"

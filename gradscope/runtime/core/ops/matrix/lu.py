@@ -1,4 +1,4 @@
-"""A matrix as a product of triangles: lu, lu_factor, lu_solve, lu_unpack."""
+"""LU factorizations: lu, lu_factor, lu_solve, lu_unpack."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _permuted(pivots, like, back):
 
 
 def factor_slope(of_lower, of_upper, lower, upper):
-    """The gradient of P⁻¹A, from those of both factors; the triangles not read hold anything."""
+    """The gradient of P⁻¹A, from those of both factors; unread triangles are arbitrary."""
     rows, columns = lower.shape[-2], upper.shape[-1]
     count = min(rows, columns)
     first, second = lower[..., :count, :], upper[..., :, :count]
@@ -94,7 +94,7 @@ def factor_slope(of_lower, of_upper, lower, upper):
 
 
 def _parts(factors):
-    """L with its ones, and U."""
+    """L with its unit diagonal, and U."""
     count = min(factors.shape[-2:])
     eye = np.eye(factors.shape[-2], count)
     lower = w.tril(factors[..., :count], -1) + constant(eye, factors)
@@ -140,7 +140,7 @@ linalg_lu__default = op(
     BY_HAND,
     INTERNAL,
     TRANSPOSED,
-    outputs("L", "U", "P", without=("P",)),  # the node counts what has a gradient
+    outputs("L", "U", "P", without=("P",)),  # the node counts outputs with a gradient
     A=_whole_slope,
 )
 
@@ -244,7 +244,7 @@ linalg_lu_solve__default = op(
 )
 family(globals())
 
-# -- what users call -----------------------------------------------------------------------------
+# -- public functions ---------------------------------------------------------------------------
 
 
 def _check_info(name, info):
@@ -260,7 +260,7 @@ def _check_info(name, info):
 
 
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """Both triangles in one matrix, the swaps of rows, and the first pivot that is zero."""
+    """Both triangles in one matrix, the row swaps, and the first zero pivot."""
     made = linalg_lu_factor_ex__default(A, pivot)
     if check_errors:
         _check_info("torch.linalg.lu_factor_ex", made[2])
@@ -281,14 +281,14 @@ def lu(A, *, pivot=True, out=None):
 
 
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """X of A X = B, from what `lu_factor` made of A."""
+    """X of A X = B, from the result of `lu_factor`."""
     made = linalg_lu_solve__default(LU, pivots, B, left, adjoint)
     return written("linalg_lu_solve", made, out)
 
 
 @function
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
-    """P, L and U of what `lu_factor` returned."""
+    """P, L and U from the result of `lu_factor`."""
     rows, columns = LU_data.shape[-2:] if LU_data.dim() > 1 else (0, 0)
     made = lu_unpack__default(LU_data, LU_pivots, unpack_data, unpack_pivots, columns, rows)
     return return_types.lu_unpack(*all_written("lu_unpack", made, out))
@@ -299,7 +299,7 @@ def _old_solve(input, LU_data, LU_pivots, *, out=None):
 
 
 def _old_lu(A, pivot=True, get_infos=False, out=None):
-    """The older name of lu_factor, which returns a plain tuple."""
+    """The old name of lu_factor, which returns a plain tuple."""
     made = linalg_lu_factor_ex__default(A, pivot)
     made = made if get_infos else made[:2]
     return tuple(made) if out is None else all_written("lu", made, out)

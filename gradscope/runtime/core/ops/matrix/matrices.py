@@ -1,4 +1,4 @@
-"""What operations on matrices share: checks in PyTorch's words, and words of their formulas."""
+"""Common parts of matrix operations: checks with PyTorch's messages, and words of formulas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.core.ops.in_formulas import is_complex, on_arrays
 
 
 class LinAlgError(RuntimeError):
-    """A matrix has not what was asked for: it is singular, say."""
+    """A matrix lacks a required property: for example, it is singular."""
 
 
 LinAlgError.__module__ = "torch._C"
@@ -39,7 +39,7 @@ def check_square(name, matrix, what="A"):
 
 
 def check_floating(name, matrix):
-    """Whether the numbers have fractions at all."""
+    """Check that the dtype is floating point or complex."""
     if matrix.dtype.kind not in "fcV":
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. "
@@ -48,20 +48,20 @@ def check_floating(name, matrix):
 
 
 def check_precise(name, matrix):
-    """Whether they are no halves either."""
+    """Check that the dtype is not half precision either."""
     check_floating(name, matrix)
     if matrix.dtype in HALVES:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_name(matrix)}")
 
 
 def check_kernel(name, matrix):
-    """Whether LAPACK knows the dtype."""
+    """Check that LAPACK supports the dtype."""
     if matrix.dtype.char not in "fdFD":
         raise unknown_dtype(name, matrix)
 
 
 def check_together(name, a, b, left=True, names=("A", "B")):
-    """Whether A X = B (or X A = B) is an equation."""
+    """Check that the shapes fit A X = B (or X A = B)."""
     if a.dtype != b.dtype:
         kinds = [f"{n} of type {scalar_name(m)}" for n, m in zip(names, (a, b), strict=True)]
         raise RuntimeError(
@@ -109,7 +109,7 @@ FAILURES = {
 
 
 def raise_for(name, kind, info):
-    """The error for the first matrix of a batch that did not work, if there is one."""
+    """Raise the error for the first matrix of a batch that failed, if any."""
     array = getattr(info, "_array", info)
     bad = np.flatnonzero(array)
     if not len(bad):
@@ -144,14 +144,14 @@ def line_of(x):
 
 
 def depends_on_phase(line):
-    """Whether gradients on the diagonal tell of the angles of complex vectors, which are free."""
+    """Whether gradients on the diagonal depend on the phases of complex vectors, which are free."""
     array = getattr(line, "_array", line)
     off = np.abs(array.imag).max(initial=0)
     return off > 1e-2 * max(1.0, float(np.abs(array).max(initial=0)))
 
 
 def constant(array, like):
-    """An array of the formula's own beside an array or a tensor."""
+    """A constant array of the formula, for use with an array or a tensor."""
     kind = array.dtype if array.dtype.kind == "c" else real_kind(like)
     if on_arrays(like):
         return array.astype(kind)
@@ -166,7 +166,7 @@ def real_kind(x):
 
 
 def is_nothing(grad):
-    """Whether a gradient is nothing but the zeros that stand for one that never came."""
+    """Whether a gradient is only the zeros for an undefined one."""
     if on_arrays(grad):
         return not grad.any()
     return not grad.requires_grad and not grad._array.any()
@@ -185,5 +185,5 @@ def contiguous(x):
 
 
 def all_written(name, made, out):
-    """Several results into the tensors of `out`, if there are any."""
+    """Write several results to the tensors of `out`, if given."""
     return made if out is None else written(name, tuple(made), out)

@@ -1,4 +1,4 @@
-"""How large matrices are, and how well conditioned: matrix_norm, linalg.norm, cond, matrix_rank."""
+"""Norms and condition of matrices: matrix_norm, linalg.norm, cond, matrix_rank."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _checked_dims(A, dim):
 
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
-    """The norm of each matrix, which two of the dims are."""
+    """The norm of each matrix, formed by two of the dims."""
     array = A._array
     check_matrix("linalg.matrix_norm", array)
     by_values = ord == "nuc" or (not isinstance(ord, str) and abs(ord) == 2)
@@ -66,7 +66,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
 
 
 def _extreme(values, ord, dim, keepdim):
-    """The greatest or the least; zero if there are none."""
+    """The largest or smallest value; zero if there are none."""
     if not values.shape[dim]:
         return values.sum((dim,), keepdim)
     return (amax if ord > 0 else amin)(values, (dim,), keepdim)
@@ -85,7 +85,7 @@ def _of_singular_values(A, ord, first, second, keepdim):
 
 
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
-    """Of vectors along one dim, of matrices along two, or of all there is."""
+    """The norm of vectors along one dim, of matrices along two, or of all elements."""
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if dims is not None and len(dims) not in {1, 2}:
         raise RuntimeError(
@@ -103,7 +103,7 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
 
 
 def cond(A, p=None):
-    """How much solving with this matrix makes errors grow."""
+    """The condition number."""
     if A.dim() < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p is None or (not isinstance(p, str) and abs(p) == 2):
@@ -133,7 +133,7 @@ def _cond_of_values(A, p):
 
 
 def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
-    """How many singular values are not as good as zero."""
+    """The number of singular values above the tolerance."""
     array = A._array
     check_matrix("torch.linalg.matrix_rank", array, "input")
     if array.dtype.char not in "fdFD":
@@ -160,7 +160,7 @@ def check_tolerance(name, what, given):
 
 
 def tolerances(A, atol, rtol):
-    """Both as tensors with a dim for the values; the relative one is as exact as the dtype."""
+    """Both as tensors with a dim for the values; the relative one depends on the dtype."""
     eps = float(np.finfo(A._array.dtype).eps) * max(A.shape[-2:])
     absolute = _as_column(0.0 if atol is None else atol)
     if rtol is None:

@@ -1,4 +1,4 @@
-"""Orthogonal matrices as products of reflections, and LDL: householder_product, ormqr, geqrf."""
+"""Products of reflections, and LDL: householder_product, ormqr, geqrf."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gradscope.runtime.core.rows.offered import FUNCTIONS, both
 
 
 def _line(a, i):
-    """The vector of the i-th reflection, as a matrix of one column."""
+    """The vector of the i-th reflection, as a matrix with one column."""
     rows = a.shape[-2]
     below = np.zeros((rows, 1))
     below[i + 1 :] = 1
@@ -49,7 +49,7 @@ def _part(x, i):
 
 
 def _reflections_slope(grad, a, tau, c, adjoint):
-    """The gradients of A and tau of Q C, or of Qᴴ C: back through one reflection at a time."""
+    """The gradients of A and tau of Q C, or of Qᴴ C, one reflection at a time."""
     count = tau.shape[-1]
     order = list(range(count)) if adjoint else list(range(count - 1, -1, -1))
     factors = conjugate(tau) if adjoint else tau
@@ -265,7 +265,7 @@ linalg_ldl_solve__default = op(
 )
 family(globals())
 
-# -- what users call -----------------------------------------------------------------------------
+# -- public functions ---------------------------------------------------------------------------
 
 
 def householder_product(A, tau):
@@ -280,12 +280,12 @@ def orgqr(input, input2):
 
 @both
 def geqrf(input):
-    """R and the reflections of Q in one matrix, and how strong each reflection is."""
+    """R and the reflections of Q in one matrix, and the factor of each reflection."""
     return return_types.geqrf(*geqrf__default(input))
 
 
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
-    """L and D of A = L D Lᵀ in one matrix, and the swaps of rows."""
+    """L and D of A = L D Lᵀ in one matrix, and the row swaps."""
     made = linalg_ldl_factor_ex__default(A, hermitian)
     if check_errors:
         _check_info("torch.linalg.ldl_factor_ex", made[2])
@@ -305,7 +305,7 @@ def _check_info(name, info):
 
 
 def ldl_solve(LD, pivots, B, *, hermitian=False):
-    """X of A X = B, from what `ldl_factor` made of A."""
+    """X of A X = B, from the result of `ldl_factor`."""
     return linalg_ldl_solve__default(LD, pivots, B, hermitian)
 
 

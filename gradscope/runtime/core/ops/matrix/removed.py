@@ -1,4 +1,4 @@
-"""Names PyTorch has taken away, and what it says to those who still call them."""
+"""Functions that PyTorch removed, with its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equations between matrices: solve, solve_triangular, cholesky_solve, triangular_solve."""
+"""Linear equations: solve, solve_triangular, cholesky_solve, triangular_solve."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def _solved(A, B, left=True):
     factors, pivots, info = kernels.lu(A)
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     made = lu_solved(factors, pivots, b, left, False)
-    if vector:  # of several of them, PyTorch lays the first elements side by side
+    if vector:  # PyTorch interleaves several of them: first elements first
         made = kernels.columns_first(made[..., 0]) if made.ndim > 2 else made[..., 0]
     return made, factors, pivots, info
 
 
 def lu_solved(LU, pivots, B, left, adjoint):
-    """Columns first. X A = B is Aᴴ Xᴴ = Bᴴ, rows first."""
+    """In column-major order. X A = B is Aᴴ Xᴴ = Bᴴ, in row-major order."""
     if left:
         return kernels.columns_first(kernels.lu_solve(LU, pivots, B, adjoint))
     turned = kernels.lu_solve(LU, pivots, kernels.adjoint(B), not adjoint)
@@ -132,7 +132,7 @@ def _triangle_slopes(grad, self, result, upper, left, unitriangular, needs):
 
 
 def kept(x, upper, unit):
-    """The triangle of what the operation reads."""
+    """The triangle that the operation reads."""
     return w.triu(x, int(unit)) if upper else w.tril(x, -int(unit))
 
 
@@ -270,7 +270,7 @@ triangular_solve__default = op(
 )
 family(globals())
 
-# -- what users call -----------------------------------------------------------------------------
+# -- public functions ---------------------------------------------------------------------------
 
 
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
@@ -290,7 +290,7 @@ def solve(A, B, *, left=True, out=None):
 
 
 def solve_triangular(A, B, *, upper=None, left=True, unitriangular=False, out=None):
-    """The same for a triangle; the other one is not read."""
+    """The same for a triangular matrix; the other triangle is not read."""
     if upper is None:
         raise TypeError(
             'linalg_solve_triangular() missing 1 required positional arguments: "upper"'

@@ -1,4 +1,4 @@
-"""Parts of matrices: triangles and diagonals."""
+"""Triangles and diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def diagflat(input, offset=0):
 
 @function
 def tril_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
-    """The places of the lower triangle, row by row."""
+    """The indices of the lower triangle, row by row."""
     places = np.stack(np.tril_indices(row, offset, col)).astype(dtype.numpy)
     return new_leaf(places, device=devices.check(device))
 
 
 @function
 def triu_indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
-    """The places of the upper triangle, row by row."""
+    """The indices of the upper triangle, row by row."""
     places = np.stack(np.triu_indices(row, offset, col)).astype(dtype.numpy)
     return new_leaf(places, device=devices.check(device))

@@ -1,1 +1,1 @@
-"""Rows that compute each element by itself."""
+"""Elementwise rows."""

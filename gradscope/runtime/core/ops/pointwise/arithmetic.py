@@ -112,7 +112,7 @@ rsub__plain = op(
     self=lambda grad: -grad,
     other=lambda grad: grad,
 )
-# The other operand of 1 - x is a number, and has no place among the node's edges.
+# The other operand of 1 - x is a number, and has no edge.
 rsub__Scalar = op(
     "RsubBackward1",
     lambda self, other: np.subtract(other, self),
@@ -212,7 +212,7 @@ def _plus_times(self, other, alpha):
 
 
 def _plus_times_in(self, other, alpha):
-    """The same where it may be written into self, which has to lie in one piece for that."""
+    """The same, written to self if possible, which must be contiguous for that."""
     if self.dtype == np.float32 and other.dtype == np.float32 and self.flags.c_contiguous:
         return multiply_add(other, np.float32(alpha), self, self)
     return _plus_times(self, other, alpha)

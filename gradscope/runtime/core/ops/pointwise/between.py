@@ -1,4 +1,4 @@
-"""Between two numbers: lerp."""
+"""Interpolation: lerp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.rows.offered import both, method
 
 
 def _lerp(self, end, weight):
-    """From the nearer end, as PyTorch: `end` itself for weight 1."""
+    """From the nearer end, as in PyTorch: exactly `end` for weight 1."""
     for name, array in (("end", end), ("weight", weight)):
         if isinstance(array, np.ndarray) and array.dtype != self.dtype:
             raise RuntimeError(
@@ -52,7 +52,7 @@ family(globals())
 
 @both
 def lerp(input, end, weight):
-    """`input` for weight 0, `end` for weight 1, and in a straight line between."""
+    """`input` for weight 0, `end` for weight 1, linear in between."""
     if hasattr(weight, "_array"):
         return lerp__Tensor(input, end, weight)
     return lerp__Scalar(input, end, weight)

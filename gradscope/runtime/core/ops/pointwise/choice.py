@@ -1,4 +1,4 @@
-"""One of two numbers: maximum, minimum, clamp, where, masked_fill."""
+"""Selection: maximum, minimum, clamp, where, masked_fill."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ masked_fill__Tensor = op(
 
 
 def _compared(grad, mine, other):
-    """Two inputs in the dtype the result has, in which PyTorch compares them."""
+    """Two inputs in the result's dtype, in which PyTorch compares them."""
     if not on_arrays(grad):
         return mine, other
     return mine.astype(grad.dtype, copy=False), other.astype(grad.dtype, copy=False)
 
 
 def _larger(grad, mine, other):
-    """All of the gradient where `mine` is larger, half of it where both are equal."""
+    """The gradient where `mine` is larger, half of it where both are equal."""
     mine, other = _compared(grad, mine, other)
     return without(w.where(mine == other, grad / TWO[grad.dtype], grad), mine < other)
 
@@ -138,7 +138,7 @@ def _kept(grad, keeps):
 
 
 def _at_least(grad, self, other):
-    """Where fmax takes `self`."""
+    """Where fmax returns `self`."""
     self, other = _compared(grad, self, other)
     return (self >= other) | (other != other)
 
@@ -171,7 +171,7 @@ fmin = op(
 
 
 def _clamped(self, min=None, max=None):
-    """Between two numbers."""
+    """Clamp to two numbers."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if self.dtype.kind != "f":
@@ -187,7 +187,7 @@ def _clamped(self, min=None, max=None):
 
 
 def _inside(self, min, max):
-    """Where a number is not replaced. The bounds are tensors or numbers."""
+    """Where an element is not clamped. The bounds are tensors or numbers."""
     if on_arrays(self):
         min, max = (scalar(b, self.dtype) if is_number(b) else b for b in (min, max))
     if min is None:
@@ -196,7 +196,7 @@ def _inside(self, min, max):
 
 
 def _bounded(self, min=None, max=None):
-    """Between two tensors; the upper bound wins where it is below the lower one."""
+    """Clamp to two tensors; the upper bound wins if it is below the lower one."""
     if self.dtype.kind == "b" and min is not None and max is not None:
         raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
     made = self if min is None else np.maximum(self, min)
@@ -204,7 +204,7 @@ def _bounded(self, min=None, max=None):
 
 
 def _under(grad, self, min, max):
-    """The lower bound's gradient: where it replaced the number and was not itself replaced."""
+    """The lower bound's gradient: where it is the result."""
     below = self < min
     return _kept(grad, below if max is None else below & (min < max))
 
@@ -275,7 +275,7 @@ family(globals())
 
 @function
 def where(condition, input=None, other=None):
-    """Elements of `input` where the condition holds, else of `other`; or the places it holds at."""
+    """Elements of `input` where the condition holds, else of `other`; or the indices of True."""
     if input is None:
         return condition.nonzero(as_tuple=True)
     return where__default(condition, input, other)

@@ -1,4 +1,4 @@
-"""Questions about numbers: comparison, logic, bits, isnan and its kin, equality of tensors."""
+"""Comparison, logic, bits, isnan and similar functions, equality of tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
 
 def _ordered(name, ufunc):
-    """A comparison of more and less, which complex numbers do not know."""
+    """A comparison of order, which complex numbers do not have."""
     return op(None, ufunc, COMPARES, refuses("c", f"\"{name}_cpu\" not implemented for '{{kind}}'"))
 
 

@@ -1,4 +1,4 @@
-"""Complex numbers made of real ones and taken apart: complex, polar, angle, conj_physical."""
+"""Complex numbers: complex, polar, angle, conj_physical."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ family(globals())
 
 @both
 def conj_physical(input):
-    """The conjugate in new memory; a real tensor itself."""
+    """The conjugate in new memory; a real tensor is returned itself."""
     return conj_physical__default(input) if is_complex(input) else input
 
 

@@ -1,4 +1,4 @@
-"""Other dtypes and devices for the same values, and new tensors like an old one."""
+"""Conversion to other dtypes and devices, and new tensors like an old one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _converted(self, dtype, memory_format=None):
     return formats.copied(fitting(self, dtype), memory_format).astype(dtype, order="K", copy=False)
 
 
-# The engine casts a gradient to the dtype of what it belongs to.
+# The engine casts a gradient to the dtype of its tensor.
 _to_copy = op("ToCopyBackward0", _converted, LINEAR, BY_HAND, INTERNAL, self=lambda grad: grad)
 _to_copy__whole = op(None, _converted, INTERNAL)
 family(globals())
@@ -31,7 +31,7 @@ family(globals())
 
 @layout_only
 def converted(tensor, dtype, device=None, *, copy=False, memory_format=None):
-    """The tensor in another dtype or place; itself where it is so and no copy is asked for."""
+    """The tensor in another dtype or device; itself if nothing changes and no copy is requested."""
     kind = dtype.numpy
     if device is not None and device != tensor.device:
         return _moved(tensor, dtype, device, memory_format)
@@ -46,7 +46,7 @@ def converted(tensor, dtype, device=None, *, copy=False, memory_format=None):
 
 
 def _moved(tensor, dtype, device, memory_format):
-    """A copy on another device: read where it was, a kernel where it will be."""
+    """A copy on another device."""
     read(tensor)
     if device is not devices.CPU:
         stream_of(device).launch()
@@ -61,7 +61,7 @@ def _moved(tensor, dtype, device, memory_format):
 
 @method
 def to(self, *wanted, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
-    """In this dtype, on this device, or like this other tensor."""
+    """Convert to this dtype, device, or those of another tensor."""
     rest = list(wanted)
     if rest:
         first = rest.pop(0)
@@ -187,5 +187,5 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 
 @method
 def new(self, *given):
-    """The legacy constructor, in this tensor's dtype."""
+    """The legacy constructor, with this tensor's dtype."""
     return legacy_new(Tensor, given, {}, self.dtype).to(self.device, self.dtype)

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, roots, trigonometry and what engineers keep in tables."""
+"""Exponentials, logarithms, roots, trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ atanh = op(
 
 
 def _without_derivative(name, ufunc):
-    """A function that writes over its tensor and has a node, whose gradient PyTorch has not."""
+    """An in-place function with a node but without derivative in PyTorch."""
     gradient = not_implemented(f"inplace version of {name}")
     return inplace(op(f"{name.capitalize()}Backward1", ufunc, UNKNOWN, FLOATS, self=gradient))
 

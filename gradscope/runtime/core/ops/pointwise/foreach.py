@@ -1,7 +1,7 @@
 """`torch._foreach_…`: one function on each tensor of a list.
 
-PyTorch has kernels for whole lists on GPUs; on the CPU it calls the function tensor by tensor, and
-so does this: a recording sees those calls.
+PyTorch has kernels for whole lists on GPUs. On the CPU it calls the function for each tensor, and
+so does this runtime: a recording contains those calls.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _spread(other, count):
 
 
 def _on_each(name, tensors, *operands, **options):
-    """Call a method on each tensor; operands are lists, or one for all."""
+    """Call a method of each tensor; operands are lists, or one for all."""
     _check([tensors, *(o for o in operands if isinstance(o, list | tuple))])
     spread = [_spread(operand, len(tensors)) for operand in operands]
     made = [
@@ -49,7 +49,7 @@ def _on_each(name, tensors, *operands, **options):
 
 
 def _method_for(name, other, *, in_place):
-    """The method for numbers or tensors: a bound may be either, and be written in place."""
+    """The method for numbers or tensors: a bound may be either, also in place."""
     sample = other[0] if isinstance(other, list | tuple) and other else other
     plain = not hasattr(sample, "_array")
     if name in WITH_NUMBER and (plain or in_place):
@@ -85,7 +85,7 @@ def _pointwise(name):
 
 
 def lerp_(self, tensors1, weight):
-    """Move each tensor towards another by a share of the way."""
+    """Interpolate each tensor towards another one, in place."""
     return _on_each("lerp_", self, tensors1, weight)
 
 

@@ -1,4 +1,4 @@
-"""The incomplete gamma functions, igamma and igammac: shares of a gamma distribution."""
+"""The incomplete gamma functions, igamma and igammac."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.core.ops.in_formulas import function_alias, not_implement
 
 
 def _density(self, other):
-    """How fast the lower share grows with the point."""
+    """The derivative of the lower share by the point."""
     return w.exp((self - 1) * w.log(other) - other - w.lgamma(self))
 
 

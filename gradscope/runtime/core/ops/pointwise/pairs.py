@@ -41,7 +41,7 @@ def _copysign(self, other):
 
 
 def _copysign_slope(grad, self, result):
-    """The sign that was changed, and zero where there was none."""
+    """The factor by which the sign changed, zero at zero."""
     ratio = result / self
     return grad * w.where(self == 0, nothing(ratio), ratio)
 
@@ -108,7 +108,7 @@ def _nextafter(self, other):
     if self.dtype != BFLOAT16:
         return np.nextafter(self, other)
     bits = self.view(np.int16).astype(np.int32)
-    ordered = np.where(bits < 0, -(bits & 0x7FFF), bits)  # as far apart as the numbers are
+    ordered = np.where(bits < 0, -(bits & 0x7FFF), bits)  # in the floats' order
     step = np.sign(other.astype(np.float32) - self.astype(np.float32))
     moved = ordered + np.where(np.isnan(step), 0, step).astype(np.int32)
     back = np.where(moved < 0, -moved | 0x8000, moved).astype(np.uint16).view(BFLOAT16)

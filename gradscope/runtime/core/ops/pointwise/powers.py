@@ -34,7 +34,7 @@ from gradscope.runtime.core.rows.traits import AS_OPERANDS, ROW_BY_ROW
 
 
 def _power_of(self, exponent):
-    """A tensor to a number; small exponents have functions of their own, and exact ones."""
+    """A tensor to a number; small exponents have special, exact functions."""
     kind = self.dtype.kind
     if kind in "iu" and exponent < 0 and exponent.__class__ is int:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -52,7 +52,7 @@ def _power_of(self, exponent):
 
 
 def _power(self, exponent):
-    """Of whole numbers, what a negative exponent makes is cut to 0, 1 or -1."""
+    """Powers of integers: negative exponents give 0, 1 or -1."""
     if self.dtype.kind not in "iu" or not (exponent < 0).any():
         return np.power(self, exponent)
     made = np.power(self, np.maximum(exponent, 0))
@@ -71,7 +71,7 @@ def _power_slope(grad, self, exponent):
 
 
 def _not_below_zero(exponent):
-    """Where a power of zero is flat in its exponent; complex exponents must be real for that."""
+    """Where a power of zero is constant in its exponent, which must be real if complex."""
     if not is_complex(exponent):
         return exponent >= 0
     return (exponent.real >= 0) & (exponent.imag == 0)
@@ -79,21 +79,21 @@ def _not_below_zero(exponent):
 
 def _exponent_slope(grad, self, exponent, result):
     base = self
-    if is_complex(exponent):  # and so a negative base has a logarithm
+    if is_complex(exponent):  # so that a negative base has a logarithm
         base = self.astype(result.dtype) if on_arrays(self) else self.to(result.dtype)
     slope = result * w.log(base)
     return grad * w.where((self == 0) & _not_below_zero(exponent), zeros_like(slope), slope)
 
 
 def _logarithm(number):
-    """The logarithm of a base: of a negative one NaN, of a complex one complex."""
+    """The logarithm of a base: NaN for a negative one, complex for a complex one."""
     if isinstance(number, complex):
         return complex(np.log(number))
     return float(np.log(float(number)))
 
 
 def _number_slope(grad, self, exponent, result):
-    turns = is_complex(exponent) and self != 0  # and so every base has a logarithm
+    turns = is_complex(exponent) and self != 0  # so that every base has a logarithm
     slope = result * beside(result, _logarithm(complex(self) if turns else self))
     if self:
         return grad * slope
@@ -286,7 +286,7 @@ def _is_complex(given):
 
 @both
 def remainder(input, other, *, out=None):
-    """What is left of a division; it has the sign of `other`."""
+    """The remainder of a division, with the sign of `other`."""
     if is_number(other):
         made = remainder__Scalar(input, other)
     elif is_number(input):
@@ -303,7 +303,7 @@ def remainder_(self, other):
 
 @both
 def fmod(input, other, *, out=None):
-    """What is left of a division; it has the sign of `input`."""
+    """The remainder of a division, with the sign of `input`."""
     made = (fmod__Scalar if is_number(other) else fmod__Tensor)(input, other)
     return made if out is None else written("fmod", made, out, (input, other))
 

@@ -1,4 +1,4 @@
-"""Numbers with something left out: rounding, signs, absolute values, NaN replaced."""
+"""Rounding, signs, absolute values, and replacing NaN."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gradscope.runtime.core.rows.offered import both, method
 
 
 def _on_fractions(step):
-    """Rounding, which leaves integers alone."""
+    """A rounding function, which leaves integers unchanged."""
 
     def kernel(self):
         return self.copy() if is_whole(self) else step(self)
@@ -47,7 +47,7 @@ def _round_decimals(self, decimals):
 
 
 def _sign(self):
-    """-1, 0 or 1; of NaN zero, as in PyTorch. Of a complex number z / |z|."""
+    """-1, 0 or 1; zero for NaN, as in PyTorch. For a complex number z / |z|."""
     if self.dtype.kind == "b":
         return self.copy()
     made = np.sign(self)
@@ -55,7 +55,7 @@ def _sign(self):
 
 
 def _sgn_slope(grad, self, result):
-    """Of a real sign nothing; of z / |z| what turns along the circle."""
+    """Zero for a real sign; for z / |z| the part along the circle."""
     if not is_complex(self):
         return zeros_like(grad)
     size = w.abs(self)
@@ -68,7 +68,7 @@ def _no_complex(name):
 
 
 def _not(name):
-    """Rounding to whole numbers knows neither bools nor complex numbers, in words of their own."""
+    """Messages of rounding functions for bools and complex numbers."""
     return (
         refuses("b", f"\"{name}_vml_cpu\" not implemented for '{{kind}}'"),
         refuses("c", f"{name} is not supported for complex inputs"),
@@ -169,7 +169,7 @@ family(globals())
 
 @both
 def round(input, *, decimals=None):
-    """To the nearest whole number, halves to the even one."""
+    """Round to the nearest integer, ties to even."""
     return round__default(input) if decimals is None else round__decimals(input, decimals)
 
 

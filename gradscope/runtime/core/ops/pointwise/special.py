@@ -1,4 +1,4 @@
-"""Special functions and those of two numbers: erf, lgamma, logit, xlogy, atan2, logaddexp."""
+"""Special functions, also of two numbers: erf, lgamma, logit, xlogy, atan2, logaddexp."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ sinc = op(
 
 
 def _atan2_slopes(grad, self, other):
-    """The other coordinate over the squared distance, and zero where there is none."""
+    """The other coordinate over the squared distance, zero at the origin."""
     square = self * self + other * other
     shrink = without(w.reciprocal(square), square == 0)
     return grad * (other * shrink), grad * (-self * shrink)

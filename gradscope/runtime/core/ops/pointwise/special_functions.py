@@ -1,4 +1,4 @@
-"""Special functions that live in `torch.special`: Bessel's, normal tails, polynomials."""
+"""Special functions of `torch.special`: Bessel's, normal tails, polynomials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from gradscope.runtime.core.rows.offered import FUNCTIONS
 from gradscope.runtime.core.tensors.wrapping import wrapped_number
 
 APART = (METHOD_ONLY, FUNCTION_ONLY)
-"""Neither a method nor in the top module: it lives in `torch.special`."""
+"""Neither a method nor in the top module: only in `torch.special`."""
 HALF = FormulaNumber(0.5)
 
 
@@ -229,7 +229,7 @@ mvlgamma_ = inplace(mvlgamma)
 
 
 def _plain(name, kernel):
-    """A function PyTorch gives no derivative."""
+    """A function without derivative in PyTorch."""
     return op(None, lambda self: kernel(self), FLOATS, _refused(f"{name}_cpu"), *APART)
 
 

@@ -1,4 +1,4 @@
-"""Products of three tensors at once: bilinear."""
+"""Products of three tensors: bilinear."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _sum_of_products(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1):
-    """The product of three tensors, each stretched along some dims, summed over others."""
+    """The product of three tensors, each expanded along some dims, summed over others."""
     total = i1.ndim + len(expand1)
     dims = LETTERS[:total]
     names = [
@@ -33,10 +33,10 @@ def _sum_of_products(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1
 
 
 def _in_steps(given, names, kept, unrolled):
-    """The same in half precision, with results rounded in between where PyTorch rounds them.
+    """The same in half precision, with intermediate results rounded as in PyTorch.
 
-    The third tensor is multiplied with what is left of the first two, at each place along one dim
-    apart; over that one it sums up last, in half precision.
+    The third tensor is multiplied with the product of the first two, separately for each index of
+    one dim. That dim is summed last, in half precision.
     """
     i1, i2, i3 = (x.astype(np.float32) for x in given)
     kind, (one, two, three) = given[0].dtype, names

@@ -1,7 +1,7 @@
-"""Sums of products by their letters: einsum, taken apart as PyTorch does.
+"""einsum: sums of products by letters, decomposed as in PyTorch.
 
-Every operand is given all dims in one order (those of the result, then those that are summed over),
-and pairs of operands are multiplied as batches of matrices, from the left.
+Every operand gets all dims in one order (those of the result, then those that are summed), and
+pairs of operands are multiplied as batches of matrices, from the left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DOTS = "..."
 
 
 class Equation(NamedTuple):
-    """What an equation says: the labels of each operand and of the result."""
+    """A parsed equation: the labels of each operand and of the result."""
 
     operands: tuple[tuple[str, ...], ...]
     result: tuple[str, ...] | None
@@ -60,7 +60,7 @@ def _labels(part, operand):
 
 @function
 def einsum(equation, *operands):
-    """The sum of products that an equation like "ij,jk->ik" describes."""
+    """The sum of products of an equation like "ij,jk->ik"."""
     if len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = tuple(operands[0])
     if not operands:
@@ -82,7 +82,7 @@ def einsum(equation, *operands):
 
 
 def _dotted_dims(read, operands):
-    """How many dims "..." stands for."""
+    """The number of dims that "..." stands for."""
     most = 0
     for nr, (labels, operand) in enumerate(zip(read.operands, operands, strict=True)):
         named = len([label for label in labels if label != DOTS])
@@ -105,7 +105,7 @@ def _dotted_dims(read, operands):
 
 @cache
 def _order(read, dotted):
-    """All dims in one order, named; and how many of them, in front, the result has."""
+    """All labels in one order, and how many of them, at the start, the result has."""
     used = [label for labels in read.operands for label in labels if label != DOTS]
     dots = [f"{DOTS}{i}" for i in range(dotted)]
     if read.result is None:
@@ -133,7 +133,7 @@ def _placed(operand, labels, order, dotted, nr):
     place, dim, ndim = {}, 0, operand.dim()
     for label in labels:
         if label == DOTS:
-            # What "..." lacks here is in front, as in broadcasting.
+            # Missing dims of "..." are leading ones, as in broadcasting.
             for i in range(dotted - (ndim - len(labels) + 1), dotted):
                 place[f"{DOTS}{i}"] = dim
                 dim += 1
@@ -186,7 +186,7 @@ def _contracted(operands, kept, count):
 
 
 def _pair_contracted(left, right, uses, kept, count):
-    """Multiply two operands and sum over the dims nobody else has."""
+    """Multiply two operands and sum over the dims that no other operand has."""
     alone_left: list[int] = []
     alone_right: list[int] = []
     shared: list[int] = []
@@ -208,7 +208,7 @@ def _pair_contracted(left, right, uses, kept, count):
 
 
 def _sorted_dims(left, right, summed):
-    """The dims both operands have, those the left one has, and the rest."""
+    """The dims that both operands have, those of the left one only, and the rest."""
     both: list[int] = []
     lefts: list[int] = []
     rights: list[int] = []
@@ -220,7 +220,7 @@ def _sorted_dims(left, right, summed):
 
 
 def _product_sum(left, right, summed):
-    """Products of two operands summed over some dims, which stay with size 1."""
+    """Products of two operands, summed over some dims, which stay with size 1."""
     if not summed:
         return left * right
     both, lefts, rights = _sorted_dims(left, right, summed)

@@ -1,9 +1,9 @@
-"""Products of vectors and matrices, each on its own: mm, bmm, mv, dot, addmm and their kin.
+"""Products of vectors and matrices: mm, bmm, mv, dot, addmm and similar ones.
 
 # Note [Gradients laid out as what they belong to]
-The gradient of a transposed matrix is computed transposed, so that undoing the transposition
-leaves it laid out as the matrix itself and it can become somebody's `.grad` without a copy. PyTorch
-decides so by the strides it keeps for that, and so do we.
+The gradient of a transposed matrix is computed transposed, so that undoing the transposition leaves
+it laid out as the matrix itself, and it can be moved into a `.grad` without a copy. PyTorch decides
+this by the strides it saves, and so does this runtime.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gradscope.runtime.core.tensors.dims import text
 FLOAT32 = np.dtype(np.float32)
 ndarray = np.ndarray
 SMALL = 1 << 12
-"""A left matrix of fewer elements is multiplied by NumPy without a question."""
+"""Number of elements of the left matrix below which NumPy multiplies without further checks."""
 
 
 def _product(left, right):
@@ -76,7 +76,7 @@ def _mm(self, mat2):
 
 
 def _columns_first(shape, strides, grad):
-    """Whether a matrix lies in memory column by column; its gradient is of its dtype.
+    """Whether a matrix is column-major. Its gradient has its dtype.
 
     See Note [Gradients laid out as what they belong to].
     """
@@ -90,7 +90,7 @@ def _left(grad, mat2, self_shape, self_strides):
         if grad.__class__ is ndarray:
             return _product(mat2, grad.T).T
         return w.t(w.mm(mat2, w.t(grad)))
-    if grad.dtype is FLOAT32 and grad.size < SMALL:  # an array's; a tensor's is another
+    if grad.dtype is FLOAT32 and grad.size < SMALL:  # an array's; a tensor has another
         return grad.dot(mat2.T)
     if grad.__class__ is ndarray:
         return _product(grad, mat2.T)
@@ -214,7 +214,7 @@ vdot = op(
 
 
 def _added_once(multiply, self, left, right, beta, alpha):
-    """The sum of an addend and a product; of halves rounded once, at the end."""
+    """The sum of an addend and a product; halves are rounded once, at the end."""
     if self.itemsize == 2 and self.dtype in HALVES and left.dtype is right.dtype is self.dtype:
         product = multiply(left.astype(np.float32), right.astype(np.float32))
         return _added(self.astype(np.float32), product, beta, alpha).astype(self.dtype)
@@ -222,7 +222,7 @@ def _added_once(multiply, self, left, right, beta, alpha):
 
 
 def _added(self, product, beta, alpha):
-    """`beta * self + alpha * product`; what beta = 0 leaves out is not even looked at."""
+    """`beta * self + alpha * product`; for beta = 0 `self` is not read at all."""
     if alpha != 1:
         product = product * np.asarray(alpha).astype(product.dtype)
     if beta == 0:
@@ -242,7 +242,7 @@ def _added(self, product, beta, alpha):
 
 
 def _added_tangent(multiply, self_t, first, second, beta, alpha):
-    """The sum of what there is: of the addend's tangent and of products with one tangent each."""
+    """The sum of the available parts: the addend's tangent, and products with one tangent each."""
     pairs = [pair for pair in (first, second) if pair[0] is not None and pair[1] is not None]
     terms = [times(multiply(*pair), alpha) for pair in pairs]
     if self_t is not None:
@@ -265,7 +265,7 @@ def _addmm(self, mat1, mat2, *, beta=1, alpha=1):
 
 
 def _is_bias(self, mat1, mat2):
-    """Whether a vector is to be added to each row of a large product of matrices that fit."""
+    """Whether a vector is added to each row of a large matrix product."""
     return (
         mat1.size >= SMALL
         and mat1.ndim == 2 == mat2.ndim
@@ -317,7 +317,7 @@ addmv_ = inplace(addmv, memory=Memory(repeated="", free=("mat", "vec")))
 
 
 def _baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    if self.dtype != batch1.dtype:  # what batch2 should be, the product says
+    if self.dtype != batch1.dtype:  # the product checks batch2
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, "
             f"batch2: {c_name(batch2)}"

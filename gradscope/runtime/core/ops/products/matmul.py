@@ -1,4 +1,4 @@
-"""Products built of other products, taken apart as PyTorch does: matmul, linear, tensordot."""
+"""Composite products, decomposed as in PyTorch: matmul, linear, tensordot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ METHODS.update(__rmatmul__=_from_right)
 
 @layout_only
 def _folds(input, other):
-    """Whether the batch of the larger one is better taken as more rows of one matrix."""
+    """Whether the batch of the larger one is better folded into the rows of one matrix."""
     ndim, other_ndim = input._array.ndim, other._array.ndim
     larger, smaller = (input, other) if ndim >= other_ndim else (other, input)
     if larger._array.ndim < 3 or smaller._array.ndim > 2:
@@ -108,7 +108,7 @@ def _batched(input, other):
 
 @nn_function
 def linear(input, weight, bias=None, *, out=None):
-    """Multiplied with the transposed weight, and the bias added."""
+    """The product with the transposed weight, plus the bias."""
     if out is not None:
         return written("linear", linear(input, weight, bias), out)
     try:
@@ -162,7 +162,7 @@ def tensordot(a, b, dims=2):
 
 
 def _one_sum(a, b):
-    """The sum of all products, where nothing else is left."""
+    """The sum of all products, if no dims remain."""
     if a._array.flags.c_contiguous and b._array.flags.c_contiguous:
         return dot(a.flatten(), b.flatten())
     return (a.squeeze() * b.squeeze()).sum().to(a.dtype)
@@ -174,7 +174,7 @@ def _all_but(dims, ndim):
 
 
 def _summed_where_single(a, b, over, others):
-    """A dim of size 1 meets one of any size: what it would be multiplied with is summed first."""
+    """A dim of size 1 meets one of another size: the latter is summed first."""
     for mine, theirs in zip(over, others, strict=True):
         size = a._array.shape[wrapped(mine, a.dim())]
         other = b._array.shape[wrapped(theirs, b.dim())]

@@ -1,4 +1,4 @@
-"""Products of many kinds: multi_dot, kron, cross, vecdot, addbmm, matrix_exp, vander."""
+"""Further products: multi_dot, kron, cross, vecdot, addbmm, matrix_exp, vander."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ addbmm_ = inplace(addbmm)
 
 @function
 def spmm(input, mat2):
-    """What programs call for a matrix that may be sparse; here all are dense."""
+    """The product of a possibly sparse matrix; all matrices are dense here."""
     return mm(input, mat2)
 
 
@@ -180,17 +180,17 @@ linalg_matrix_exp__default = op(
 )
 family(globals())
 
-# -- what users call -----------------------------------------------------------------------------
+# -- public functions ---------------------------------------------------------------------------
 
 
 def linalg_cross(input, other, *, dim=-1):
-    """The vector at right angles to two others, along a dim of size 3."""
+    """The vector perpendicular to two others, along a dim of size 3."""
     return linalg_cross__default(input, other, dim)
 
 
 @both
 def cross(input, other, dim=None):
-    """The same along the first dim of size 3, if no dim is named."""
+    """The same along the first dim of size 3, if `dim` is not given."""
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass "
@@ -204,7 +204,7 @@ def cross(input, other, dim=None):
 
 
 def linalg_matrix_exp(A):
-    """1 + A + A A / 2 and so on."""
+    """The matrix exponential."""
     return linalg_matrix_exp__default(A)
 
 
@@ -215,7 +215,7 @@ def matrix_exp(input):
 
 @both
 def kron(input, other):
-    """Every element of the one, times all of the other, as one block each."""
+    """The Kronecker product."""
     if not hasattr(other, "_array"):
         raise TypeError(
             f"kron(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
@@ -230,7 +230,7 @@ def kron(input, other):
 
 
 def vecdot(x, y, *, dim=-1):
-    """Sums of products along a dim; of complex numbers with the first ones' conjugates."""
+    """Sums of products along a dim; the first factor is conjugated."""
     check_floating("linalg.vecdot", x._array)
     if x.dtype is not y.dtype:
         raise RuntimeError(
@@ -279,7 +279,7 @@ def _checked_chain(tensors):
 
 
 def multi_dot(tensors):
-    """The product of several matrices, in the order that takes the fewest multiplications."""
+    """The product of several matrices, in the order with the fewest multiplications."""
     given = _checked_chain(tensors)
     shape = (*given[0].shape[:-1], *(given[-1].shape[1:]))
     chain = list(given)
@@ -297,7 +297,7 @@ def multi_dot(tensors):
 
 
 def _splits(chain):
-    """Where to split each part of the chain, cheapest first."""
+    """Where to split each part of the chain, by lowest cost."""
     sizes = [chain[0].shape[0], *(one.shape[1] for one in chain)]
     count = len(chain)
     cost = {(i, i): 0 for i in range(count)}
@@ -313,7 +313,7 @@ def _splits(chain):
             cost[i, j] = min(costs)
             split[i, j] = i + costs.index(cost[i, j])
     if count == 3 and len(set(costs)) == 1:
-        split[0, 2] = 1  # of two equal ways PyTorch takes the left one
+        split[0, 2] = 1  # for equal costs PyTorch takes the left one
     return split
 
 
@@ -351,7 +351,7 @@ def linalg_vander(x, *, N=None):
 
 @function
 def vander(x, N=None, increasing=False):
-    """Powers of each number, the highest first unless they are to increase."""
+    """Powers of each number, in descending order unless `increasing`."""
     if x.dim() != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N

@@ -27,7 +27,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def as_it_lies(array):
-    """The array with its dims in the order they have in memory, in which it is filled."""
+    """The array with its dims in the order of memory, in which it is filled."""
     if array.flags.c_contiguous:
         return array
     return array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
@@ -85,7 +85,7 @@ def _around(mean, std, generator):
     return np.asarray(source.normal(mean.shape, mean.dtype, 0.0, float(std)) + mean)
 
 
-# What is drawn does not depend on what was there: the gradient is zero.
+# Random values do not depend on the old values: the gradient is zero.
 NOTHING = {"self": lambda grad: zeros_like(grad)}
 
 _drawn_uniform = op("UniformBackward0", _uniform, ELEMENTWISE, INTERNAL, **NOTHING)
@@ -155,7 +155,7 @@ def rand(
     out=None,
     **named,
 ):
-    """Numbers spread evenly over [0, 1)."""
+    """Uniform values of [0, 1)."""
     where = devices.check(device)
     array = allocated(
         chosen(generator).uniform, _shape(named.get("size", size), "rand"), _dtype(dtype)
@@ -176,7 +176,7 @@ def randn(
     out=None,
     **named,
 ):
-    """Numbers of the standard normal distribution."""
+    """Values of the standard normal distribution."""
     where = devices.check(device)
     array = allocated(
         chosen(generator).normal, _shape(named.get("size", size), "randn"), _dtype(dtype)
@@ -203,7 +203,7 @@ def randint(
     layout=None,
     out=None,
 ):
-    """Whole numbers of [low, high)."""
+    """Integers of [low, high)."""
     where = devices.check(device)
     given = list(args)
     wanted = (size is None) + (high is None)
@@ -267,7 +267,7 @@ randn_like = _like(
 @function
 @captured_as("drawn")
 def randint_like(input, *bounds, low=0, high=None, generator=None, dtype=None, **_):
-    """Whole numbers of [low, high) in a tensor's shape and dtype."""
+    """Integers of [low, high) in a tensor's shape and dtype."""
     if bounds:
         low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
     array = allocated(partial(empty_as, input._array), (dtype or input.dtype).numpy)
@@ -289,7 +289,7 @@ def normal(
     requires_grad=False,
     out=None,
 ):
-    """Normal numbers around one mean, or around each of a tensor of means."""
+    """Normal values with one mean, or with a tensor of means."""
     where = devices.check(device)
     if size is not None:
         source = chosen(generator)
@@ -302,7 +302,7 @@ def normal(
 
 @both
 def bernoulli(input, p=None, *, generator=None, out=None):
-    """1 with the probability each element gives, or with one probability."""
+    """1 with each element's probability, or with one probability."""
     if p is None:
         return written("bernoulli", bernoulli__default(input, generator=generator), out, (input,))
     drawn = chosen(generator).bernoulli(p, input._array.shape)
@@ -312,7 +312,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 @both
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
-    """Classes drawn by their weights, for each row of weights."""
+    """Classes drawn by weight, for each row of weights."""
     drawn = chosen(generator).multinomial(input._array, num_samples, replacement=replacement)
     drawn = drawn if drawn.flags.c_contiguous else drawn.copy("C")
     return written("multinomial", new_leaf(drawn, device=input.device), out)

@@ -25,7 +25,7 @@ from gradscope.runtime.core.tensors.default_generator import chosen
 
 
 def _least(array):
-    """What a sample that was rounded to zero becomes."""
+    """The replacement of samples that were rounded to zero."""
     kind = np.float32 if array.dtype in HALVES else array.dtype
     return np.finfo(kind).tiny
 

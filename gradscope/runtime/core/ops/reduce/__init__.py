@@ -1,1 +1,1 @@
-"""Rows that make fewer numbers of many, or look along a dim: sums, extremes, scans."""
+"""Reductions and scans: sums, extremes, sorting."""

@@ -1,4 +1,4 @@
-"""How numbers vary together: cov, corrcoef."""
+"""Covariances: cov, corrcoef."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
 @both
 def corrcoef(input):
-    """The covariances, divided by both deviations."""
+    """The correlation coefficients."""
     if input.dim() > 2:
         raise RuntimeError(
             "corrcoef(): expected input to have two or fewer dimensions but got an input with "

@@ -1,4 +1,4 @@
-"""Differences between neighbours and areas under them: diff, gradient, trapezoid."""
+"""Differences and areas: diff, gradient, trapezoid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 @both
 def diff(input, n=1, dim=-1, prepend=None, append=None):
-    """Each element less the one before it, `n` times over."""
+    """The difference of each element from the previous one, `n` times."""
     dim = _one_dim(input, n, dim)
     extra = [t for t in (prepend, append) if t is not None]
     for given in extra:
@@ -59,7 +59,7 @@ def _joined(input, prepend, append, dim):
 
 @function
 def gradient(input, *, spacing=None, dim=None, edge_order=1):
-    """Slopes along dims: inside from both neighbours, at the edges from one side."""
+    """Numerical derivatives along dims: central inside, one-sided at the edges."""
     single = dim is not None and not isinstance(dim, list | tuple)
     dims = _slope_dims(input, (dim,) if single else dim)
     steps = _steps(input, spacing, dims, given=dim is not None)
@@ -106,7 +106,7 @@ def _steps(input, spacing, dims, *, given):
 
 
 def _along_steps(input, step, dim, edge_order):
-    """Places lie equally far apart."""
+    """Equal distances between points."""
     inside = div__Scalar(div__Scalar(part(input, dim, 2) - part(input, dim, 0, -2), step), 2)
     if edge_order == 1:
         first = div__Scalar(part(input, dim, 1, 2) - part(input, dim, 0, 1), step)
@@ -122,7 +122,7 @@ def _along_steps(input, step, dim, edge_order):
 
 
 def _along_places(input, places, dim, edge_order):
-    """The places are given: each neighbour counts by how near it is."""
+    """Given coordinates: each neighbour is weighted by its distance."""
     if places.dim() != 1:
         raise RuntimeError(
             f"torch.gradient expected each element of spacing to have one dimension, but got an "
@@ -162,7 +162,7 @@ def _inside_weights(before, after):
 
 
 def _edge_weights(one, two):
-    """For the edge itself, its neighbour and the next: the first gap is `one`."""
+    """Weights of the edge, its neighbour and the next; the first gap is `one`."""
     total = one + two
     return -(one + total) / (one * total), total / (one * two), -one / (two * total)
 
@@ -176,7 +176,7 @@ def _weighted(weights, values):
 
 
 def _area_shapes(y, x, dim):
-    """Whether the places fit, and they with dims put in front as far as there are too few."""
+    """Check the coordinates, and give them missing leading dims."""
     if x.dim() != 1 and x.dim() >= y.dim():
         return x
     if x.dim() == 1:
@@ -189,12 +189,12 @@ def _area_shapes(y, x, dim):
 
 
 def _halves(y, dim):
-    """Neighbours added: two times the height of a strip."""
+    """Sums of neighbours: twice the height of a strip."""
     return part(y, dim, 0, -1) + part(y, dim, 1)
 
 
 def _strips(y, x, dim):
-    """Two times the area of each strip between neighbours."""
+    """Twice the area of each strip between neighbours."""
     dim = wrapped(dim, y.dim())
     places = _area_shapes(y, x, dim)
     back = dim - y.dim() if places.dim() > y.dim() else dim
@@ -204,7 +204,7 @@ def _strips(y, x, dim):
 
 @function
 def trapezoid(y, x=None, *, dx=1, dim=-1):
-    """The area under the points, which straight lines join."""
+    """The area under the points, connected by straight lines."""
     if y.dim() and not y.shape[dim]:
         return _no_area(y, dim)
     if x is not None:
@@ -223,7 +223,7 @@ def _no_area(y, dim):
 
 @function
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
-    """The area so far under the points, which straight lines join."""
+    """The cumulative area under the points, connected by straight lines."""
     if x is not None:
         return div__Scalar(_strips(y, x, dim).cumsum(wrapped(dim, y.dim())), 2.0)
     return mul__Scalar(_halves(y, dim), dx / 2).cumsum(dim)

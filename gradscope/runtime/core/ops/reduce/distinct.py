@@ -1,4 +1,4 @@
-"""Which values there are, each once: unique, unique_consecutive, mode; and how often: bincount."""
+"""Distinct values: unique, unique_consecutive, mode; and counts: bincount."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _distinct(self, return_inverse=False, return_counts=False):
 
 
 def _rows(self, dim, name):
-    """The slices along a dim, each as one row, and the sizes to make slices of rows again."""
+    """The slices along a dim as rows, and the sizes to restore slices."""
     moved = np.moveaxis(sortable(self), dim, 0) if self.ndim else sortable(self).reshape(1)
     if 0 in moved.shape[1:] and moved.shape[0]:
         raise RuntimeError(
@@ -55,7 +55,7 @@ def _unique_dim(self, dim, return_inverse=False, return_counts=False):
 
 
 def _runs(rows):
-    """Where runs of equal rows begin, which run each row is in, and how long they are."""
+    """The starts of runs of equal rows, the run of each row, and their lengths."""
     new = np.ones(len(rows), np.bool_)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     starts = np.flatnonzero(new)
@@ -136,7 +136,7 @@ def _mode(self, dim=-1, keepdim=False):
     new[..., 1:] = moved[..., 1:] != moved[..., :-1]
     nr = np.arange(moved.shape[-1])
     length = nr - np.maximum.accumulate(np.where(new, nr, 0), axis=-1)
-    best = np.expand_dims(length.argmax(-1), dim)  # where the longest run first ends
+    best = np.expand_dims(length.argmax(-1), dim)  # the first of the longest runs ends here
     indices = np.take_along_axis(places, best, dim)
     values = np.take_along_axis(self, indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
@@ -177,7 +177,7 @@ family(globals())
 
 @both
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """All values there are, in order; all slices there are, if a dim is given."""
+    """The distinct values in order; distinct slices, if a dim is given."""
     if dim is None:
         made = _unique2(input, return_inverse, return_counts)
     else:
@@ -187,13 +187,13 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @function
 def _unique(input, sorted=True, return_inverse=False):
-    """What `unique` was before it could count: the values, and where they are or nothing."""
+    """The old `unique`: the values, and optionally the inverse indices."""
     return _unique__default(input, sorted, return_inverse)
 
 
 @both
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Of each run of equal values, or slices, one."""
+    """One value, or slice, of each run of equal ones."""
     made = unique_consecutive__default(input, return_inverse, return_counts, dim)
     return _asked(made, return_inverse, return_counts)
 
@@ -206,5 +206,5 @@ def _asked(made, return_inverse, return_counts):
 
 @both
 def mode(input, dim=-1, keepdim=False):
-    """The most frequent value along a dim, and where its last one is."""
+    """The most frequent value along a dim, and its last index."""
     return return_types.mode(*mode__default(input, dim, keepdim))

@@ -1,4 +1,4 @@
-"""The greatest and the least: max, min, amax, amin, argmax, argmin, aminmax, median, all, any."""
+"""Extremes: max, min, amax, amin, argmax, argmin, aminmax, median, all, any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _unordered(name):
 
 
 def _not_along(name, kinds="c"):
-    """What is said where the extreme one is looked for along a dim."""
+    """The error for a dtype without extremes along a dim."""
     words = {"c": "complex", "b": "bool"}
     return [
         refuses(kind, f"{name}(): does not support {words[kind]} input", error=RuntimeError)
@@ -32,7 +32,7 @@ def _not_along(name, kinds="c"):
 
 
 def _reduced(ufunc, name):
-    """A reduction that has no value for no elements."""
+    """A reduction that has no value for an empty input."""
 
     def kernel(self, dim=(), keepdim=False):
         _not_empty(self, dim, name)
@@ -59,14 +59,14 @@ def _not_empty(array, dim, name):
 
 
 def _shared(grad, self, result, dim, keepdim):
-    """The gradient in equal parts for all elements that are the extreme one."""
+    """The gradient divided equally among all elements that are the extreme."""
     shape = tuple(self.shape)
     best = self == _restored(result, shape, dim, keepdim)
     return _restored(grad, shape, dim, keepdim) / best.sum(dim or None, keepdims=True) * best
 
 
 def _restored(reduced, shape, dim, keepdim):
-    """With the dims that were reduced put back."""
+    """Restore the reduced dims."""
     if keepdim or not shape:
         return reduced
     dims = wrapped_all(dim, len(shape)) if dim else range(len(shape))
@@ -75,7 +75,7 @@ def _restored(reduced, shape, dim, keepdim):
 
 def _shared_by_all(grad, self, result):
     best = self == result
-    if not best.any():  # the extreme one is NaN
+    if not best.any():  # the extreme is NaN
         best = w.isnan(self)
     share = grad / best.sum()
     if on_arrays(grad):
@@ -84,7 +84,7 @@ def _shared_by_all(grad, self, result):
 
 
 def _best(ufunc, place, name):
-    """Values along one dim and where they are; the first of equals, the first NaN."""
+    """Values along one dim and their indices: the first of equal ones, the first NaN."""
 
     def kernel(self, dim, keepdim=False):
         dim = wrapped(dim, self.ndim)
@@ -205,7 +205,7 @@ aminmax__default = op(
 
 
 def _truth(ufunc):
-    """Whether all, or any, are true. Of uint8 PyTorch makes uint8."""
+    """Whether all, or any, are true. For uint8 PyTorch returns uint8."""
 
     def kernel(self, dim, keepdim=False):
         if dim is not None and not self.ndim:
@@ -222,7 +222,7 @@ any__dim = op(None, _truth(np.logical_or))
 
 
 def _middle(self, dim, keepdim):
-    """The lower of the two in the middle, or the first NaN."""
+    """The lower median, or the first NaN."""
     dim = wrapped(dim, self.ndim)
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
@@ -238,11 +238,11 @@ def _middle(self, dim, keepdim):
 
 
 def _middle_number(self, dim, keepdim):
-    """The lower of the two in the middle of the numbers that are no NaN."""
+    """The lower median of the values that are not NaN."""
     dim = wrapped(dim, self.ndim)
     if not self.ndim or self.dtype.kind in "iu":
         return _middle(self, dim, keepdim)
-    ordered = order(self, dim, False)  # NaN comes last
+    ordered = order(self, dim, False)  # NaN is last
     count = np.expand_dims((self == self).sum(dim), dim)
     place = np.take_along_axis(ordered, np.maximum((count - 1) // 2, 0), dim)
     values = np.take_along_axis(self, place, dim)
@@ -289,7 +289,7 @@ family(globals())
 
 @both
 def max(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
-    """The greatest element; along a dim, values and indices; of two tensors, the greater each."""
+    """The maximum; along a dim, values and indices; of two tensors, elementwise."""
     if is_number(input):
         raise invalid_combination("max", (input, dim))
     dim = dim if axis is None else axis
@@ -302,7 +302,7 @@ def max(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
 
 @both
 def min(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
-    """The least element; along a dim, values and indices; of two tensors, the lesser each."""
+    """The minimum; along a dim, values and indices; of two tensors, elementwise."""
     if is_number(input):
         raise invalid_combination("min", (input, dim))
     dim = dim if axis is None else axis
@@ -315,13 +315,13 @@ def min(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
 
 @both
 def amax(input, dim=(), keepdim=False, *, axis=None, keepdims=False):
-    """The greatest element over some dims; equals share the gradient."""
+    """The maximum over some dims; equal elements share the gradient."""
     return amax__default(input, dims_of(dim if axis is None else axis), keepdim or keepdims)
 
 
 @both
 def amin(input, dim=(), keepdim=False, *, axis=None, keepdims=False):
-    """The least element over some dims; equals share the gradient."""
+    """The minimum over some dims; equal elements share the gradient."""
     return amin__default(input, dims_of(dim if axis is None else axis), keepdim or keepdims)
 
 
@@ -339,7 +339,7 @@ def median(input, dim=None, keepdim=False):
 
 @both
 def nanmedian(input, dim=None, keepdim=False):
-    """The median of what are numbers."""
+    """The median of values that are not NaN."""
     if dim is None:
         return nanmedian__default(input)
     return return_types.nanmedian(*nanmedian__dim(input, dim, keepdim))
@@ -354,6 +354,6 @@ def all(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
 
 @both
 def any(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
-    """Whether an element is true."""
+    """Whether any element is true."""
     dim = dim if axis is None else axis
     return any__dim(input, None if dim is None else dims_of(dim), keepdim or keepdims)

@@ -1,4 +1,4 @@
-"""How long a vector is: linalg.vector_norm, norm, normalize."""
+"""Vector norms: linalg.vector_norm, norm, normalize."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _extreme(size, ord, dim, keepdim):
 
 
 def norm_slope(grad, self, result, ord, dim, keepdim):
-    """Of the p-norm: sgn(x) |x|**(p - 1) / norm**(p - 1), and zero where it is not defined."""
+    """The p-norm's derivative: sgn(x) |x|**(p - 1) / norm**(p - 1), zero where undefined."""
     shape = tuple(self.shape)
     grad, result = (unreduced(x, shape, dim, keepdim) for x in (grad, result))
     if ord == 0:
@@ -104,7 +104,7 @@ family(globals())
 
 
 def check_dtype(name, tensor, dtype):
-    """Whether a norm may be computed in this dtype."""
+    """Check that a norm can be computed in this dtype."""
     kind = tensor.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(

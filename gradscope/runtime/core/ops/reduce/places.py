@@ -1,4 +1,4 @@
-"""Where numbers lie between others: searchsorted, bucketize, and how many: histograms."""
+"""Binary search and histograms: searchsorted, bucketize, histogram."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _histc(self, bins=100, min=0, max=0):
 
 
 def _range(self, low, high, name, margin=1.0):
-    """The outer edges: what was given, or the least and the greatest element."""
+    """The outer edges: the given ones, or the minimum and maximum."""
     if low == high and self.size:
         low, high = float(self.min()), float(self.max())
         if np.isnan(self.astype(np.float64)).any():
@@ -69,7 +69,7 @@ histc = op(None, _histc)
 
 
 def _histogram(self, edges, weight=None, density=False):
-    """How much weight lies between each edge and the next; the last one belongs to the last."""
+    """The weight in each bin. The last bin includes its upper edge."""
     points = self.reshape(-1, len(edges))
     shape = tuple(len(e) - 1 for e in edges)
     inside = np.ones(len(points), np.bool_)
@@ -129,7 +129,7 @@ family(globals())
 
 @both
 def histogram(input, bins, *, range=None, weight=None, density=False):
-    """How many elements lie between each edge and the next, and the edges."""
+    """The number of elements in each bin, and the edges."""
     if hasattr(bins, "_array"):
         bins = bins._array
     elif bins <= 0:
@@ -139,7 +139,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False):
 
 @function
 def histogramdd(input, bins, range=None, weight=None, density=False):
-    """The same in several dims: the last dim of `input` holds the coordinates of a point."""
+    """The same in several dims: the last dim of `input` has the coordinates of a point."""
     count = input.shape[-1]
     points = input._array.reshape(-1, count)
     if isinstance(bins, int):
@@ -168,7 +168,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 def searchsorted(
     sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None
 ):
-    """Where each number would have to be put into an ordered sequence to leave it in order."""
+    """The index at which each number can be inserted to keep the sequence sorted."""
     values = _like(input, sorted_sequence) if is_number(input) else input
     _check_search(sorted_sequence, values, out_int32, right, side, sorter, out, input)
     made = _searchsorted(values, sorted_sequence, sorter, out_int32, right, side)
@@ -182,7 +182,7 @@ def _placed(made, out):
 
 
 def _like(number, tensor):
-    """A number as a tensor of the same dtype, as far as its kind goes."""
+    """A number as a tensor of the same dtype, if its kind fits."""
     if tensor._array.dtype.kind in "iub" and isinstance(number, float):
         return wrapped_number(number)
     return wrapped_on(np.asarray(number).astype(tensor._array.dtype), tensor.device)
@@ -190,7 +190,7 @@ def _like(number, tensor):
 
 @function
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """Between which boundaries each number lies."""
+    """The index of the bucket of each number."""
     if boundaries.dim() != 1:
         raise RuntimeError(
             f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})"

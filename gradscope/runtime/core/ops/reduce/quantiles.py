@@ -1,4 +1,4 @@
-"""Quantiles: the values that a share of the elements lies below."""
+"""Quantiles."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @both
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """The values that the share `q` of the elements lies below."""
+    """The `q`-quantile."""
     return _quantile("quantile", input, q, dim, keepdim, interpolation, out)
 
 
 @both
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """The same of those elements that are numbers."""
+    """The `q`-quantile of elements that are not NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, out)
 
 
@@ -82,7 +82,7 @@ def _interpolated(input, q, dim, keepdim, interpolation, *, ignore_nan):
 
 
 def _in_order(input, dim):
-    """The elements sorted along the last dim, which is the one reduced."""
+    """The elements sorted along the last dim, which is the reduced one."""
     if dim is None:
         return sort(input.flatten())[0]
     if dim == input.dim() - 1:
@@ -91,7 +91,7 @@ def _in_order(input, dim):
 
 
 def _rows(input, dim, keepdim):
-    """The sizes of the result, and how many elements go into one of it."""
+    """The sizes of the result, and the number of elements for each result."""
     shape = list(input.shape)
     if dim is None or not shape:
         return [*([1] * len(shape) if keepdim else []), input.numel()]
@@ -102,7 +102,7 @@ def _rows(input, dim, keepdim):
 
 
 def _ranks(values, q, *, ignore_nan):
-    """At which places of a row the values are; broken numbers lie between two."""
+    """The positions of quantiles in a row; fractional ones are between two elements."""
     missing = values.isnan()
     if ignore_nan:
         counts = missing.logical_not_().sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Products, and running sums, products and extremes along a dim."""
+"""Products, and cumulative sums, products and extremes along a dim."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _reversed(x, dim):
 
 
 def reversed_cumsum(grad, dim):
-    """Of each element the sum of all from it to the end."""
+    """The sum from each element to the end."""
     if not grad.ndim or grad.shape[dim] == 1:
         return grad
     return _reversed(w.cumsum(_reversed(grad, dim), dim), dim)
 
 
 def _pieces(x, dim):
-    """The slices along a dim, each of size 1 there."""
+    """The slices along a dim, each with size 1 there."""
     return [x[(slice(None),) * dim + (slice(i, i + 1),)] for i in range(x.shape[dim])]
 
 
@@ -70,7 +70,7 @@ def _cumprod_slope(grad, self, result, dim):
 
 
 def _cumprod_slope_with_zeros(grad, self, dim):
-    """Without a division: from the end, s = g + x s' sums what each element takes part in."""
+    """Without division: from the end, s = g + x s' sums the contributions of each element."""
     if not self.shape[dim]:
         return grad
     grads, factors = _pieces(grad, dim), _pieces(self, dim)
@@ -121,7 +121,7 @@ def _prod_dim(self, dim, keepdim=False, dtype=None):
 
 
 def _others(self, dim):
-    """The product of all elements along a dim but the one itself; zeros may be among them."""
+    """The product of all other elements along a dim; some may be zero."""
     size, before = self.shape[dim], (slice(None),) * dim
     ones = (zeros_like(self) + 1)[(*before, slice(0, 1))]
     left = w.cumprod(self, dim)[(*before, slice(0, size - 1))]
@@ -154,7 +154,7 @@ prod__dim = op("ProdBackward1", _prod_dim, REDUCES, ROW_BY_ROW, self=_prod_dim_s
 
 
 def _running(ufunc):
-    """Running extremes and where they are: the last of equals, the first NaN for ever."""
+    """Cumulative extremes and indices: the last of equal ones; NaN persists once reached."""
 
     def kernel(self, dim):
         dim = wrapped(dim, self.ndim)
@@ -213,13 +213,13 @@ def _logcumsumexp(self, dim):
 
 
 def _logcumsumexp_slope(grad, self, result, dim):
-    """In logarithms, for positive and negative gradients apart, so that nothing overflows."""
+    """In logarithms, separately for positive and negative gradients, so that nothing overflows."""
     if self.ndim == 0:
         return grad
     if is_complex(grad):
         return _part(w.log(grad), self, result, dim)
     size = w.log(w.abs(grad))
-    # Not minus infinity: what is not there would make NaN of what is, one derivative further on.
+    # Not minus infinity: a missing value would turn existing ones into NaN in a second derivative.
     nothing = finfo(result.dtype if hasattr(result, "_array") else from_numpy(result.dtype)).min
     return _part(w.where(grad > 0, size, nothing), self, result, dim) - _part(
         w.where(grad < 0, size, nothing), self, result, dim
@@ -231,7 +231,7 @@ def _part(size, self, result, dim):
 
 
 def _logcumsumexp_tangent(self_t, self, result, dim):
-    """The mean so far of the tangents, each with the weight of its exponential."""
+    """The cumulative mean of tangents, weighted by exponentials."""
     if self.ndim == 0 or not self.numel():
         return self_t.clone()
     most = self.amax(dim, keepdim=True)
@@ -256,7 +256,7 @@ family(globals())
 
 @both
 def cumsum(input, dim, *, dtype=None):
-    """Running sums along a dim."""
+    """Cumulative sums along a dim."""
     return cumsum__default(input, dim, dtype)
 
 
@@ -267,7 +267,7 @@ def cumsum_(self, dim, *, dtype=None):
 
 @both
 def cumprod(input, dim, *, dtype=None):
-    """Running products along a dim."""
+    """Cumulative products along a dim."""
     return cumprod__default(input, dim, dtype)
 
 
@@ -287,11 +287,11 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=Fals
 
 @both
 def cummax(input, dim):
-    """Running maxima along a dim, and where they are."""
+    """Cumulative maxima along a dim, and their indices."""
     return return_types.cummax(*cummax__default(input, dim))
 
 
 @both
 def cummin(input, dim):
-    """Running minima along a dim, and where they are."""
+    """Cumulative minima along a dim, and their indices."""
     return return_types.cummin(*cummin__default(input, dim))

@@ -1,4 +1,4 @@
-"""Elements in order: sort, argsort, topk, kthvalue; and where they are not zero."""
+"""Sorting: sort, argsort, topk, kthvalue; and nonzero."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradscope.runtime.core.tensors.placement import read, wrapped_on
 
 
 def order(array, dim, descending):
-    """Where the elements come from when sorted; equal ones stay in their order, NaN is greatest."""
+    """The indices that sort; stable, with NaN last."""
     values = array.astype(np.float32) if array.dtype == BFLOAT16 else array
     if not descending:
         return values.argsort(axis=dim, kind="stable")
@@ -33,7 +33,7 @@ def order(array, dim, descending):
 
 
 def _laid_out(array, like):
-    """The array in the order in memory that another one has."""
+    """The array in the memory layout of another one."""
     if like.flags.c_contiguous:
         return array
     made = np.empty_like(like, array.dtype)
@@ -72,7 +72,7 @@ def _kthvalue(self, k, dim=-1, keepdim=False):
 
 
 def _put_back(grad, shape, dim, indices, keepdim=True):
-    """Zeros of the input's shape with the gradient where the elements came from."""
+    """Zeros of the input's shape with the gradient at the selected elements."""
     made = np.zeros(shape, grad.dtype)
     if not shape:
         made[()] = grad.reshape(())
@@ -132,7 +132,7 @@ family(globals())
 
 @both
 def sort(input, dim=-1, descending=False, *, stable=None):
-    """The elements in order, and where they came from."""
+    """The sorted elements, and their original indices."""
     row = sort__default if stable is None else sort__stable
     return return_types.sort(*row(input, dim, descending))
 
@@ -149,7 +149,7 @@ def msort(input):
 
 @both
 def topk(input, k, dim=-1, largest=True, sorted=True):
-    """The k greatest elements, or the least, and where they are."""
+    """The k largest elements, or the smallest, and their indices."""
     return return_types.topk(*topk__default(input, k, dim, largest, sorted))
 
 
@@ -160,7 +160,7 @@ def kthvalue(input, k, dim=-1, keepdim=False):
 
 @function
 def nonzero(input, *, as_tuple=False):
-    """The places of all elements that are not zero: one row each, or one tensor per dim."""
+    """The indices of elements that are not zero: one row each, or one tensor per dim."""
     read(input)
     array = input._array if input._array.ndim or not as_tuple else input._array.reshape(1)
     if as_tuple:
@@ -170,7 +170,7 @@ def nonzero(input, *, as_tuple=False):
 
 @both
 def nonzero_static(input, *, size, fill_value=-1):
-    """So many of these places: cut off where there are more, filled up where there are fewer."""
+    """`size` of these indices: truncated, or padded with `fill_value`."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = nonzero(input)._array[:size]

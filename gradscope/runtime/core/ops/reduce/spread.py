@@ -1,4 +1,4 @@
-"""How variances and deviations are asked for, and when there are too few numbers for one."""
+"""Options of variance and deviation, and the warning about too few values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 def _options(dim, unbiased, correction):
-    """The three ways to ask for a variance, as (dim, correction)."""
+    """The three ways to call a variance, as (dim, correction)."""
     if dim is True or dim is False:  # var(False)
         dim, unbiased = None, dim
     if correction is None and unbiased is not None:
@@ -18,7 +18,7 @@ def _options(dim, unbiased, correction):
 
 
 def _warn_of_few(name, input, made, correction):
-    """Warn where each result is made of no more numbers than are taken off before dividing."""
+    """Warn if results have no more values than the correction."""
     results = (made[0] if isinstance(made, tuple) else made).numel()
     if results and input.numel() // results > correction:
         return

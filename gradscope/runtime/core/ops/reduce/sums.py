@@ -1,4 +1,4 @@
-"""Sums over dims, and what is made of them: sum, mean, var, std, logsumexp, counts."""
+"""Sums over dims and related reductions: sum, mean, var, std, logsumexp, counts."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ add_reduce: Any = np.add.reduce
 ndarray = np.ndarray
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 FEW = 256
-"""Up to this many numbers BLAS adds as accurately as NumPy, and three times as fast."""
+"""Up to this size BLAS sums as accurately as NumPy, and three times as fast."""
 
 
 def spread(grad, shape):
-    """One number for every element of this shape."""
+    """One number expanded to this shape."""
     if not on_arrays(grad):
         return grad.expand(shape)
     return ndarray(shape, grad.dtype, grad, 0, (0,) * len(shape))  # much faster than broadcast_to
 
 
 def unreduced(grad, shape, dim, keepdim):
-    """Put back, with size 1, the dims that a reduction took away."""
+    """Restore the dims of a reduction, with size 1."""
     if keepdim or not shape or not dim:
         return grad
     dims = wrapped_all(dim, len(shape))
@@ -69,7 +69,7 @@ def _unsqueezed(grad, dims):
 
 
 def spread_dims(grad, shape, dim, keepdim):
-    """A reduced gradient over the shape that was reduced."""
+    """A reduced gradient expanded to the shape before the reduction."""
     grad = unreduced(grad, shape, dim, keepdim)
     if not on_arrays(grad):
         return grad.expand(shape)
@@ -87,7 +87,7 @@ def dims_of(dim):
 
 
 def accumulated(array, dim, keepdim):
-    """A sum as accurate as PyTorch's: halves in single precision, long columns in blocks."""
+    """A sum with PyTorch's accuracy: halves in single precision, long columns in blocks."""
     if array.dtype in HALVES:
         wide = add_reduce(array.astype(FLOAT32), axis=dim, keepdims=keepdim)
         return np.asarray(wide).astype(array.dtype)
@@ -98,12 +98,12 @@ def accumulated(array, dim, keepdim):
 
 
 def in_rows(reduced):
-    """What a reduction made, in row-major order, as PyTorch allocates it."""
+    """A reduction's result in row-major order, as PyTorch allocates it."""
     return reduced if reduced.flags.c_contiguous else reduced.copy("C")
 
 
 def total(array):
-    """The sum of all elements of an array of an ordinary float type."""
+    """The sum of all elements of an array of an ordinary float dtype."""
     size = array.size
     if size <= FEW:
         return array.ravel().dot(ONES[array.dtype][size])
@@ -118,14 +118,14 @@ def _sum(self, dtype=None):
 
 
 def checked(dim, ndim):
-    """The dims of a reduction as NumPy takes them: None for all."""
+    """The dims of a reduction in NumPy's form: None for all."""
     if dim and (not ndim or len(dim) > 1):
         wrapped_all(dim, ndim)
     return dim if ndim and dim else None
 
 
 def is_last(dim, array):
-    """Whether these dims are the last one of an array in row-major order."""
+    """Whether these dims are the last one of a row-major array."""
     return len(dim) == 1 and dim[0] in (-1, array.ndim - 1) and array.flags.c_contiguous
 
 
@@ -190,7 +190,7 @@ def _mean_dim(self, dim, keepdim=False, dtype=None):
 
 
 def _count(shape, dim):
-    """How many elements go into one of a reduction over these dims."""
+    """The number of elements per result of a reduction."""
     if not dim:
         return math.prod(shape)
     return math.prod(shape[d] for d in wrapped_all(dim, len(shape)) if shape)
@@ -251,7 +251,7 @@ logsumexp__default = op(
 
 
 def _deviation(self, dim):
-    """The distance of each element from the mean, and how many elements one variance is of."""
+    """The deviation of each element from the mean, and the number of elements per variance."""
     dim = dim or None
     if self.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -354,13 +354,13 @@ def mean(input, dim=..., keepdim=False, *, dtype=None, axis=..., keepdims=False,
 
 @both
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
-    """The sum of all elements that are numbers."""
+    """The sum of all elements that are not NaN."""
     return nansum__default(input, None if dim is None else dims_of(dim), keepdim, dtype=dtype)
 
 
 @both
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
-    """The mean of all elements that are numbers."""
+    """The mean of all elements that are not NaN."""
     if not input.is_floating_point() and not input.is_complex():
         kind = input.dtype.scalar_name
         raise RuntimeError(
@@ -377,7 +377,7 @@ def count_nonzero(input, dim=None):
 
 @both
 def logsumexp(input, dim, keepdim=False):
-    """The logarithm of the sum of exponentials, which never overflows."""
+    """The logarithm of the sum of exponentials, without overflow."""
     return logsumexp__default(input, dims_of(dim), keepdim)
 
 

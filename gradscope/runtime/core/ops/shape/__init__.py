@@ -1,1 +1,1 @@
-"""Rows that move elements and change none: views, copies, joins, splits, edges."""
+"""Rows that move elements: views, copies, joins, splits, padding."""

@@ -1,4 +1,4 @@
-"""Other tensors on the same bytes: detach, alias, the parts of complex numbers."""
+"""Aliases: detach, alias, the parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 _COMPLEX = {"f": "F", "d": "D"}
 
 alias = view("AliasBackward0", lambda self: self[...], INTERNAL, self=lambda grad: grad)
-# What `make_dual` and `unpack_dual` return, with the nodes PyTorch gives them.
+# The results of `make_dual` and `unpack_dual`, with PyTorch's nodes.
 _make_dual = view(
     "ViewBackward0", lambda self: self[...], INTERNAL, self=lambda grad, self_shape: grad
 )
@@ -69,7 +69,7 @@ def _as_complex(self):
 
 
 def _attach_parts(made, source, *how):
-    """Attach a view of the parts of numbers, which are not in memory as a conj bit says."""
+    """Attach a view of the parts of complex numbers, whose memory ignores a conj bit."""
     if bits_of(source).conj:
         raise RuntimeError(
             "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the "
@@ -80,7 +80,7 @@ def _attach_parts(made, source, *how):
 
 
 def _packed(grad):
-    """The gradient with the two parts of each number side by side."""
+    """The gradient with both parts of each number side by side."""
     array = getattr(grad, "_array", grad)
     whole = array.flags.c_contiguous
     return grad if whole else w.clone(grad, memory_format=formats.contiguous_format)
@@ -119,7 +119,7 @@ family(globals())
 @both
 @layout_only
 def detach(input):
-    """The same values without their history, counting the same writes."""
+    """An alias without history, with the same version counter."""
     here = probe.here
     begin = here.clock() if here is not None else 0
     made = wrap(input._array)
@@ -169,13 +169,13 @@ def _resolved(input):
 
 @method
 def _view_func(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
-    """The same view of another base that lies as its own, or None."""
+    """The same view of another base with the same layout, or None."""
     return taken_again(self, new_base, symint_visitor_fn)
 
 
 @method
 def _view_func_unsafe(self, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
-    """The same of any base."""
+    """The same view of any base."""
     return taken_again(self, new_base, symint_visitor_fn, anyhow=True)
 
 

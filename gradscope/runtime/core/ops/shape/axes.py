@@ -1,4 +1,4 @@
-"""The same elements with their dims in another order."""
+"""Permutations of dims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.dims import sizes, text, wrapped
 def _permute(self, dims):
     try:
         return self.transpose(dims)
-    except ValueError:  # NumPy's AxisError is one
+    except ValueError:  # includes NumPy's AxisError
         raise _misordered(self, dims) from None
 
 
@@ -41,7 +41,7 @@ def _transpose(self, dim0, dim1):
         return self.swapaxes(dim0, dim1)
     except ValueError:
         wrapped(dim0, self.ndim), wrapped(dim1, self.ndim)
-        return self[...]  # without dims: there is nothing to swap
+        return self[...]  # without dims there is nothing to swap
 
 
 def _t(self):
@@ -103,7 +103,7 @@ def _conjugate(tensor):
 
 @both
 def movedim(input, source, destination):
-    """Some dims put elsewhere, the others in their order around them."""
+    """Move some dims; the others keep their order."""
     ndim = input.dim()
     froms = _listed(source, ndim, "source")
     tos = _listed(destination, ndim, "destination")

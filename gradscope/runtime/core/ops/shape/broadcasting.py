@@ -1,4 +1,4 @@
-"""The same elements several times over: expand, and the shapes that broadcasting makes."""
+"""Broadcasting: expand, and broadcast shapes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _expand(self, size):
         made = np.broadcast_to(self, size)
     except ValueError:
         raise RuntimeError(not_expandable(self, size, lead)) from None
-    if 1 in size:  # NumPy steps by 0 there
+    if 1 in size:  # NumPy uses stride 0 there
         pairs = zip(self.shape, size[lead:], self.strides, strict=True)
         steps = [step if had == wanted else 0 for had, wanted, step in pairs]
         return as_strided(self, size, [*_lead_steps(self, size, lead), *steps])
@@ -39,7 +39,7 @@ def _expand(self, size):
 
 
 def _lead_steps(self, size, lead):
-    """The strides of dims that stand before the tensor's own: a size of 1 steps over the next."""
+    """The strides of new leading dims: a size of 1 steps over the next dim."""
     steps, reach = [], self.shape[0] * self.strides[0] if self.ndim else self.itemsize
     for wanted in reversed(size[:lead]):
         steps.append(reach if wanted == 1 else 0)
@@ -61,7 +61,7 @@ def _without_negatives(self, size, lead):
 
 
 def not_expandable(self, size, lead):
-    """Why an array does not take these sizes, in PyTorch's words."""
+    """PyTorch's error for an array that cannot be expanded to these sizes."""
     if lead < 0:
         return (
             f"expand({error_name(self)}{{{text(self.shape)}}}, size={text(size)}): the number of "
@@ -78,7 +78,7 @@ def not_expandable(self, size, lead):
     )
 
 
-# The engine sums a gradient over what was broadcast; the shape is kept for who looks at the node.
+# The engine sums a gradient over broadcast dims. The shape is saved for inspection of the node.
 expand__default = view("ExpandBackward0", _expand, METHOD_ONLY, self=lambda grad, self_shape: grad)
 family(globals())
 
@@ -100,7 +100,7 @@ def broadcast_to(input, size):
 
 @function
 def broadcast_tensors(*tensors):
-    """All tensors expanded to the shape they have together."""
+    """All tensors expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tuple(tensors[0])
     shape = broadcast_shape([t._array.shape for t in tensors])
@@ -132,7 +132,7 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_shape(shapes):
-    """The shape several shapes have together; the first two that disagree are named."""
+    """The common shape of several shapes; the error names the first two that do not fit."""
     made = ()
     for shape in shapes:
         try:
@@ -143,7 +143,7 @@ def broadcast_shape(shapes):
 
 
 def disagreement(first, second):
-    """Where two shapes do not broadcast, in PyTorch's words."""
+    """PyTorch's error for two shapes that do not broadcast."""
     reach = max(len(first), len(second))
     for dim in reversed(range(reach)):
         a = first[dim - reach + len(first)] if dim >= reach - len(first) else 1
@@ -158,7 +158,7 @@ def disagreement(first, second):
 
 @method
 def sum_to_size(self, *size):
-    """Summed over what was broadcast from `size`."""
+    """Sum over the dims that were broadcast from `size`."""
     shape, found = sizes(size), self._array.shape
     lead = len(found) - len(shape)
     if lead < 0 or any(s not in (1, f) for s, f in zip(shape, found[lead:], strict=False)):

@@ -1,4 +1,4 @@
-"""The elements of one tensor once more: clone, repeat, roll, flip."""
+"""Copies: clone, repeat, roll, flip."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _repeat(self, repeats):
 
 
 def _led(self, repeats):
-    """The sizes, with a 1 for each dim that repeating adds in front."""
+    """The sizes, with a 1 for each leading dim that repeating adds."""
     return (1,) * (len(repeats) - self.ndim) + self.shape
 
 
 def _summed_over_repeats(grad, repeats, shape):
-    """Every dim as (how often, size), summed over the first of the two."""
+    """Every dim as (repeats, size), summed over the first."""
     if 0 in repeats:
         return zeros_of(grad, shape)
     lead = len(repeats) - len(shape)
@@ -109,7 +109,7 @@ family(globals())
 @method
 @layout_only
 def contiguous(self, memory_format=formats.contiguous_format):
-    """The tensor itself where its elements lie in this order, else a copy that does."""
+    """The tensor itself if it has this memory format, otherwise a copy that has it."""
     formats.checked("contiguous", memory_format)
     if memory_format is formats.preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -125,7 +125,7 @@ def repeat(self, *repeats):
 
 @function
 def tile(input, dims):
-    """Repeated, with ones in front for the dims that are not named."""
+    """Repeat; missing leading repeats are ones."""
     dims = (1,) * (input.dim() - len(dims)) + tuple(dims)
     return repeat__default(input, dims)
 
@@ -175,7 +175,7 @@ def flipud(input):
 
 @function
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
-    """Every element, or slice along `dim`, several times in a row."""
+    """Repeat every element, or slice along `dim`, several times in a row."""
     if repeats is None:
         return _interleaved_places(input)
     if dim is None:

@@ -1,4 +1,4 @@
-"""Several tensors as one: cat, stack and their kin."""
+"""Joining of tensors: cat, stack and similar functions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _cat(tensors, dim=0):
 
 
 def _in_rows(joined, tensors):
-    """The last dim lies together, as in any new tensor, unless all pieces have channels last."""
+    """Row-major, as a new tensor, unless all pieces are channels last."""
     if joined.flags.c_contiguous:
         return joined
     if joined.ndim in (4, 5) and all(map(_has_channels_last, tensors)):
@@ -60,7 +60,7 @@ def _has_channels_last(array):
 
 
 def _cat_with_empty(tensors, dim):
-    """A tensor of shape (0,) joins tensors of any shape."""
+    """A tensor of shape (0,) can be joined with tensors of any shape."""
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     if any(t.ndim == 0 for t in tensors):
@@ -86,7 +86,7 @@ def _cat_with_empty(tensors, dim):
 
 
 def _parts(grad, tensors_shape, dim):
-    """The part of the gradient that belongs to each tensor."""
+    """The part of the gradient of each tensor."""
     dim = dim % len(next((s for s in tensors_shape if s != (0,)), (0,)))
     parts: list[Any] = []
     start = 0
@@ -158,7 +158,7 @@ def _block_diag(tensors):
 
 
 def _blocks(matrix, shapes):
-    """Each block's number and its window on the matrix."""
+    """Each block's number and its view of the matrix."""
     row = column = 0
     for nr, (height, width) in enumerate(shapes):
         yield nr, matrix[row : row + height, column : column + width]
@@ -195,7 +195,7 @@ def _several(name, tensors):
 
 
 def _checked(name, tensors):
-    """Tensors all; the first that is none is named."""
+    """Check that all are tensors; the error names the first that is not."""
     for nr, tensor in enumerate(_several(name, tensors)):
         if not isinstance(tensor, Tensor):
             raise TypeError(
@@ -206,7 +206,7 @@ def _checked(name, tensors):
 
 @function
 def cat(tensors, dim=0, *, axis=None, out=None):
-    """Joined along a dim they have."""
+    """Join along an existing dim."""
     made = cat__default(_checked("cat", tensors), dim if axis is None else axis)
     return written("cat", made, out, tensors)
 
@@ -223,7 +223,7 @@ def concatenate(tensors, dim=0, *, axis=None, out=None):
 
 @function
 def stack(tensors, dim=0, *, axis=None, out=None):
-    """Joined along a dim that is new."""
+    """Join along a new dim."""
     made = stack__default(_checked("stack", tensors), dim if axis is None else axis)
     return written("stack", made, out, tensors)
 
@@ -286,7 +286,7 @@ def meshgrid(*tensors, indexing=None):
 
 @function
 def cartesian_prod(*tensors):
-    """All combinations of one element of each."""
+    """All combinations of one element of each tensor."""
     if len(tensors) == 1:
         return tensors[0]
     return stack([g.flatten() for g in meshgrid(*tensors, indexing="ij")], 1)
@@ -294,7 +294,7 @@ def cartesian_prod(*tensors):
 
 @function
 def combinations(input, r=2, with_replacement=False):
-    """All choices of r elements."""
+    """All combinations of r elements."""
     if input.dim() != 1:
         raise RuntimeError("Expect a 1D vector, but got shape " + text(input.shape))
     count = input.numel()

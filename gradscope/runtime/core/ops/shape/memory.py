@@ -1,7 +1,7 @@
-"""Which memory a tensor lies in, changed on the tensor itself: resize_, addbmm_ and set_.
+"""Changes of a tensor's memory, in place: resize_, addbmm_ and set_.
 
-PyTorch lets a storage grow under all its tensors. An array cannot: here a tensor that needs more
-memory moves to new memory with what was there, and tensors that shared the old one keep that.
+PyTorch lets a storage grow under all its tensors. An array cannot: a tensor that needs more memory
+moves to new memory with its content, and other tensors keep the old memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ family(globals())
 
 
 class NotImplemented(Node):
-    """The history of a tensor that was set to other memory: there is no way back."""
+    """The node of a tensor that was set to other memory: it has no derivative."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class NotImplemented(Node):
 
 
 def _laid(tensor, storage, size, stride, offset):
-    """Put a tensor on a window of this storage, or on a larger copy of it."""
+    """Make a tensor a view of this storage, or of a larger copy of it."""
     tensor.meta().reshaped = True
     dtype = tensor._array.dtype
     reach = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
@@ -61,7 +61,7 @@ def _laid(tensor, storage, size, stride, offset):
 
 
 MOST = 2**63 - 1
-"""Elements a tensor may have: 64 bits count them."""
+"""Largest number of elements of a tensor, a 64-bit integer."""
 
 
 def _rows(size):
@@ -71,7 +71,7 @@ def _rows(size):
 
 @method
 def resize_(self, *size, memory_format=None):
-    """Other sizes for the memory the tensor lies in; there may be new elements, or fewer."""
+    """Change the sizes of a tensor in place; elements may be added or removed."""
     if not size:
         raise TypeError('resize_() missing 1 required positional arguments: "size"')
     state, here = local.state, probe.here
@@ -99,7 +99,7 @@ def resize_as_(self, the_template, *, memory_format=None):
 
 @method
 def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
-    """As its row; a target that is to be spread over the sum's sizes takes these first."""
+    """As its row; a target that needs broadcasting is first expanded."""
     given = (self, batch1, batch2)
     if all(isinstance(each, Tensor) for each in given):
         size = _sum_of_products(*(each._array for each in given))
@@ -110,7 +110,7 @@ def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
 
 
 def _sum_of_products(target, batch1, batch2):
-    """The sizes of the sum, if the target is to be spread over them, and can be."""
+    """The sizes of the result, if the target needs and allows expanding."""
     if not batch1.ndim == batch2.ndim == 3 or {batch1.dtype, batch2.dtype} != {target.dtype}:
         return None
     size = batch1.shape[1], batch2.shape[2]
@@ -121,7 +121,7 @@ def _sum_of_products(target, batch1, batch2):
 
 
 def _spread(tensor, size):
-    """In one memory, row by row, as PyTorch does it: what a row has written the next may read."""
+    """Expand in place within one memory, row by row, as PyTorch: rows may read earlier ones."""
     steps = [0 if n == 1 else step for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
     offset = tensor.storage_offset()
     _laid(tensor, tensor.untyped_storage(), size, _rows(size), offset)
@@ -134,7 +134,7 @@ def _spread(tensor, size):
 
 @method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Become a window on other memory: another tensor's, a storage's, or none at all."""
+    """Make the tensor a view of other memory: another tensor's, a storage's, or none."""
     state, here = local.state, probe.here
     begin = here.clock() if here is not None else 0
     check_inplace(self, (self, source), state, ANYWHERE)
@@ -162,7 +162,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         )
     count_write(self, set___default.op)
     if self._meta is not None:
-        self._meta.accumulator = None  # it would take gradients of the sizes before
+        self._meta.accumulator = None  # it would accept gradients of the old sizes
     node = None
     if any(edges):
         node = new(NotImplemented)

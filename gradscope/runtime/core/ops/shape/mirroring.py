@@ -1,4 +1,4 @@
-"""Edges that show what is inside: mirrored (reflection_pad) or the outermost (replication_pad)."""
+"""Padding by reflection (reflection_pad) or replication (replication_pad)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TOO_SMALL = {
     ("reflection", 2): "H: {0}, W: {1}", ("reflection", 3): "D: {0} H: {1}, W: {2}",
     ("replication", 2): "H: {0}, W: {1} ", ("replication", 3): "D: {0} H: {1}, W: {2}",
 }  # fmt: skip
-"""How PyTorch writes the sizes of an input that is too small."""
+"""PyTorch's format of the sizes of an input that is too small."""
 
 
 def _pairs(padding):
-    """(before, after) for each of the last dims, which `padding` names last first."""
+    """(before, after) for each of the last dims, which `padding` lists last first."""
     return list(zip(padding[::2], padding[1::2], strict=True))[::-1]
 
 
@@ -39,7 +39,7 @@ def _check(shape, padding, kind, dims):
                     f"dimension {len(shape) - dims + place} of input {text(shape)}"
                 )
     made = [size + a + b for size, (a, b) in zip(sizes, pairs, strict=True)]
-    # PyTorch lets one dim be empty if another is not.
+    # PyTorch allows one empty dim if another is not.
     if max(made) < 1 or min(made) < 0:
         given = TOO_SMALL.get((kind, dims), "W: {0}").format(*sizes)
         axes = "DHW"[3 - dims :]
@@ -57,7 +57,7 @@ def _tables(shape, padding, kind, *, back=False):
 
 
 def _rows(kind, dims):
-    """The row of one kind and number of dims, and that of its gradient."""
+    """The row for one kind and number of dims, and that of its gradient."""
     title, name = f"{kind.capitalize()}Pad{dims}D", f"{kind}_pad{dims}d"
     back_name = f"{name}_backward"
 

@@ -1,4 +1,4 @@
-"""Tensors with an edge around them: F.pad in its four modes."""
+"""Padding: F.pad with its four modes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _check_pad(array, pad, odd):
 
 
 def _by_dim(array, pad):
-    """(before, after) for every dim: the pairs of `pad` belong to the last dims, last first."""
+    """(before, after) for every dim: the pairs of `pad` are for the last dims, last first."""
     pairs = list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     return [(0, 0)] * (array.ndim - len(pairs)) + pairs
 
@@ -59,7 +59,7 @@ family(globals())
 
 
 def _circular(input, pad):
-    """The tensor as a ring: what leaves at one side comes back at the other."""
+    """Circular padding."""
     pairs = _by_dim(input._array, pad)
     shape = [size + a + b for size, (a, b) in _sized(input._array, pairs)]
     padded = range(len(pairs) - len(pad) // 2, len(pairs))
@@ -92,7 +92,7 @@ MIRRORED = {"reflect": "reflection", "replicate": "replication"}
 
 @nn_function
 def pad(input, pad, mode="constant", value=None):
-    """The tensor with an edge: of a number, mirrored, repeated, or going round."""
+    """Pad with a number, by reflection, by replication, or circularly."""
     if not isinstance(pad, list | tuple):
         raise TypeError(
             f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}"

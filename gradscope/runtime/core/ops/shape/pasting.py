@@ -1,4 +1,4 @@
-"""A tensor with a window of it replaced: select_scatter and its kin, put; turned: rot90; renorm."""
+"""Replacing a view in a copy: select_scatter and others, put; and rot90, renorm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gradscope.runtime.core.tensors.placement import wrapped_on
 
 
 def _pasted(view):
-    """A copy with the window that `view` looks through replaced."""
+    """A copy with the selected view replaced."""
 
     def kernel(self, src, *options):
         made = self.copy(order="K")
@@ -107,7 +107,7 @@ def _strided_scatter(self, src, size, stride, storage_offset=None):
 
 
 def _within(grad, *window):
-    """PyTorch's gradient of what is written to: it is kept inside the window, of all places."""
+    """PyTorch's gradient of the overwritten tensor, which is kept inside the view."""
     kept = w.contiguous_window(grad, *window)
     return w.as_strided_scatter(zeros_of(grad, tuple(grad.shape)), kept, *window)
 
@@ -226,7 +226,7 @@ def _renorm(self, p, dim, maxnorm):
 
 
 def _renorm_slope(grad, self, p, dim, maxnorm):
-    """What scaling a row down does to its gradient: it loses the part along the row's norm."""
+    """The gradient of scaling a row down: it loses the part along the norm's gradient."""
     dims = _others(self.ndim, dim)
     norm = w.linalg_vector_norm(self, p, dims, True)
     along = self.conj() * grad if is_complex(self) else self * grad
@@ -245,13 +245,13 @@ family(globals())
 
 @both
 def rot90(input, k=1, dims=(0, 1)):
-    """Turned by quarter turns in the plane of two dims."""
+    """Rotate by 90 degrees in the plane of two dims."""
     return rot90__default(input, k, tuple(dims))
 
 
 @function
 def unravel_index(indices, shape):
-    """The coordinates, in a tensor of this shape, of places counted along its elements."""
+    """The coordinates of flat indices in a tensor of this shape."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     found = []
     places = indices._array.astype(np.int64)

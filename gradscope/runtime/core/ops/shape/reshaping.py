@@ -1,4 +1,4 @@
-"""Dims changed on the tensor itself: transpose_, squeeze_, as_strided_."""
+"""In-place changes of dims: transpose_, squeeze_, as_strided_."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ family(globals())
 
 @layout_only
 def _reshaped_in_place(row, target, *options):
-    """Give the tensor itself other dims, and its tangent; its elements stay where they are."""
+    """Change the dims of the tensor itself, and of its tangent; its memory stays."""
     state, here = local.state, probe.here
     tangent = fw_grad(target) if state.special else None
     begin = here.clock() if here is not None else 0
@@ -77,14 +77,14 @@ def _reshaped_in_place(row, target, *options):
 
 
 def _lengthen(meta, row, options):
-    """Remember how the view was changed, so that it can be taken again."""
+    """Append the change to the view's chain, so that it can be replayed."""
     meta.chain = (*meta.chain, (row.op, options, 0))
 
 
 def _rebase(target, node, row, options):
-    """No element changed, so that a view needs no new history for its base, only its own.
+    """No element changed, so a view only needs a new history itself, not its base.
 
-    As in PyTorch, hooks and kept gradients stay with the tensor as it was.
+    As in PyTorch, hooks and retained gradients stay with the earlier state of the tensor.
     """
     meta = target._meta
     if meta is None or not meta.is_view:
@@ -130,6 +130,6 @@ def swapdims_(self, dim0, dim1):
 
 @both
 def as_strided_(input, size, stride, storage_offset=None):
-    """The tensor becomes another window on the memory it lies in."""
+    """Make the tensor another view of its memory."""
     geometry = slicing.geometry(input)
     return _reshaped_in_place(_strided, input, tuple(size), tuple(stride), storage_offset, geometry)

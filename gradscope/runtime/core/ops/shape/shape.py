@@ -1,4 +1,4 @@
-"""The same elements under other sizes: view, reshape, flatten, squeeze, unsqueeze."""
+"""Changes of shape: view, reshape, flatten, squeeze, unsqueeze."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def _viewed(self, size):
 
 
 def reshaped(self, size):
-    """An array under other sizes, copied where its strides do not allow a view."""
+    """An array with other sizes, copied if its strides do not allow a view."""
     try:
         made = self.reshape(size)
     except ValueError:
         raise RuntimeError(_misfit(self.size, size)) from None
-    if made.shape != size and min(size) < -1:  # NumPy takes any negative number for -1
+    if made.shape != size and min(size) < -1:  # NumPy accepts any negative number as -1
         raise RuntimeError(_misfit(self.size, size))
     return made
 
 
 def _misfit(count, size):
-    """Why so many elements cannot have these sizes."""
+    """The error for sizes that do not fit the number of elements."""
     negative = [s for s in size if s < 0]
     if any(s < -1 for s in negative):
         at = next(i for i, s in enumerate(size) if s < -1)
@@ -91,7 +91,7 @@ def _squeeze_dims(self, dim):
 
 
 def _unsqueezed(grad, shape):
-    """Give a gradient back the dims of size 1 that its tensor had."""
+    """Restore a gradient's dims of size 1."""
     for dim, size in enumerate(shape):
         if size == 1:
             grad = w.unsqueeze(grad, dim)
@@ -132,7 +132,7 @@ family(globals())
 @method
 @layout_only
 def view(self, *shape, dtype=None):
-    """The same elements under other sizes, or the same bytes as another dtype."""
+    """The same elements with other sizes, or the same bytes as another dtype."""
     if dtype is not None or (shape and isinstance(shape[0], dtypes.dtype)):
         return _view_as_bytes(self, dtype or shape[0])
     if not shape and self._array.ndim:
@@ -144,7 +144,7 @@ def view(self, *shape, dtype=None):
 
 
 def _view_as_bytes(self, dtype):
-    """The same bytes as another dtype: not differentiable, but counting the same writes."""
+    """The same bytes as another dtype: not differentiable, but with the same version counter."""
     bits = bits_of(self)
     if bits != PLAIN:
         what = "conjugate view tensors" if bits.conj else "tensors with negative bit set"
@@ -165,7 +165,7 @@ def _view_as_bytes(self, dtype):
 
 
 def _check_bytes(self, ratio, words):
-    """Whether elements of another size can be seen in the memory of these; `ratio` times larger."""
+    """Check that the memory can be viewed with elements `ratio` times larger."""
     array = self._array
     steps = elements(array)
     if not array.ndim:
@@ -198,7 +198,7 @@ def view_as(self, other):
 @both
 @layout_only
 def reshape(input, *shape):
-    """A view where the strides allow it, a copy where they do not."""
+    """A view if the strides allow it, otherwise a copy."""
     size = sizes(shape)
     array = input._array
     if array.flags.c_contiguous:
@@ -209,7 +209,7 @@ def reshape(input, *shape):
 
 
 def viewable(array, size):
-    """Whether the elements can have these sizes where they are."""
+    """Whether the elements can have these sizes without a copy."""
     if -1 in size:
         rest = -prod(size)
         if rest == 0 or array.size % rest:
@@ -221,7 +221,7 @@ def viewable(array, size):
 
 
 def _walk(array, left):
-    """Cut the dims into runs that lie evenly in memory; new dims must use each of them up."""
+    """Split the dims into evenly strided runs, each of which new dims must use up."""
     run, step = 1, array.strides[-1]
     for dim in reversed(range(array.ndim)):
         run *= array.shape[dim]
@@ -247,7 +247,7 @@ def reshape_as(self, other):
 
 @both
 def flatten(input, start_dim=0, end_dim=-1):
-    """The dims from `start_dim` to `end_dim` as one."""
+    """Merge the dims from `start_dim` to `end_dim`."""
     shape = input._array.shape
     start, end = wrapped(start_dim, len(shape)), wrapped(end_dim, len(shape))
     if start > end:
@@ -266,7 +266,7 @@ def ravel(input):
 
 @both
 def unflatten(input, dim, sizes):
-    """One dim as several."""
+    """Split one dim into several."""
     shape = input._array.shape
     at = wrapped(dim, len(shape))
     if not sizes:
@@ -283,7 +283,7 @@ def unflatten(input, dim, sizes):
 
 @both
 def squeeze(input, dim=None):
-    """Without dims of size 1: all, or those named."""
+    """Remove dims of size 1: all, or the given ones."""
     if dim is None:
         return squeeze__default(input)
     if isinstance(dim, tuple | list):

@@ -1,4 +1,4 @@
-"""Windows on some of the elements: select, slice, diagonal, unfold, as_strided, and back."""
+"""Views of some elements: select, slice, diagonal, unfold, as_strided, and their gradients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _unselectable(self, dim, index):
 
 
 def _spread(grad, shape, place):
-    """Zeros of this shape with the gradient at this place."""
+    """Zeros of this shape with the gradient at this index."""
     made = np.zeros(shape, grad.dtype)
     made[place] = grad
     return made
@@ -194,7 +194,7 @@ def _as_strided(self, size, stride, storage_offset=None, geometry=None):
 
 
 def _as_strided_backward(grad, input_sizes, geometry, size, stride, storage_offset):
-    """Sum the gradient over elements seen twice, and share it among those the input has twice."""
+    """Sum the gradient over elements seen twice, and divide it among overlapping input elements."""
     seen, source, shares = _memory(input_sizes, geometry, size, stride, storage_offset)
     memory = np.zeros(len(shares), grad.dtype)
     np.add.at(memory, seen, grad)
@@ -202,7 +202,7 @@ def _as_strided_backward(grad, input_sizes, geometry, size, stride, storage_offs
 
 
 def _as_strided_again(grad, input_sizes, geometry, size, stride, storage_offset):
-    """What `_as_strided_backward` is to gradients of its own."""
+    """The same operation on gradients of gradients."""
     seen, source, shares = _memory(input_sizes, geometry, size, stride, storage_offset)
     memory = np.zeros(len(shares), grad.dtype)
     np.add.at(memory, source, grad / shares[source].astype(grad.dtype))
@@ -210,7 +210,7 @@ def _as_strided_again(grad, input_sizes, geometry, size, stride, storage_offset)
 
 
 def _memory(input_sizes, geometry, size, stride, storage_offset):
-    """Where the elements of window and input stand, and how many of the input stand at a place."""
+    """Memory offsets of the elements of view and input, and the number of inputs at an offset."""
     steps, begin = geometry
     at = begin if storage_offset is None else storage_offset
     seen, source = _places(size, stride, at), _places(input_sizes, steps, begin)
@@ -221,7 +221,7 @@ def _memory(input_sizes, geometry, size, stride, storage_offset):
 
 
 def _places(size, stride, offset):
-    """Where in memory each element of such a window stands."""
+    """The memory offset of each element of such a view."""
     place = np.full((1,) * len(size), offset, np.int64)
     for dim, (count, step) in enumerate(zip(size, stride, strict=True)):
         place = place + np.arange(count).reshape((-1,) + (1,) * (len(size) - dim - 1)) * step
@@ -254,7 +254,7 @@ as_strided_again = op(
         grad, input_sizes, geometry, size, stride, storage_offset
     ),
 )
-window_backward = op(  # so that the gradient of a window on a base has a derivative of its own
+window_backward = op(  # so that the gradient of a view of a base has a derivative
     "AsStridedBackwardBackward0",
     lambda source, base_shape, window: window.spread(source, base_shape),
     LINEAR,
@@ -268,7 +268,7 @@ family(globals())
 
 @both
 def as_strided(input, size, stride, storage_offset=None):
-    """Any window on the memory the tensor lies in."""
+    """Any strided view of the tensor's memory."""
     return as_strided__default(input, tuple(size), tuple(stride), storage_offset, geometry(input))
 
 
@@ -288,7 +288,7 @@ def narrow(input, dim, start, length):
 
 
 def start_of(start):
-    """Where to begin: a number, or a tensor that holds one."""
+    """The start as a number; it may be given as a tensor."""
     if not isinstance(start, Tensor):
         return start
     if start._array.ndim or start._array.dtype.kind not in "iu":
@@ -297,7 +297,7 @@ def start_of(start):
 
 
 def window(shape, dim, start, length):
-    """Where so many places along a dim begin, and where they end."""
+    """The start and end of `length` elements along a dim."""
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     size = shape[wrapped(dim, len(shape))]
@@ -314,7 +314,7 @@ def window(shape, dim, start, length):
 
 @method
 def fill_diagonal_(self, fill_value, wrap=False):
-    """Write a number along the main diagonal of all dims at once."""
+    """Write a number to the main diagonal of all dims."""
     shape = self._array.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")

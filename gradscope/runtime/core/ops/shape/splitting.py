@@ -1,4 +1,4 @@
-"""One tensor as several windows on it: split, chunk, unbind, tensor_split."""
+"""Splitting a tensor into views: split, chunk, unbind, tensor_split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.core.tensors.views.inference import is_inference
 
 
 def _cut(self, dim, ends):
-    """Windows along one dim that end at these places."""
+    """Views along one dim that end at these indices."""
     before = (FULL,) * dim
     starts = (0, *ends[:-1])
     return [self[(*before, slice(*ends))] for ends in zip(starts, ends, strict=True)]
@@ -87,7 +87,7 @@ family(globals())
 
 @both
 def split(tensor, split_size_or_sections, dim=0):
-    """Pieces of one size, the last may be smaller, or of the sizes given."""
+    """Pieces of one size, the last may be smaller, or of the given sizes."""
     if isinstance(split_size_or_sections, int):
         return split__default(tensor, split_size_or_sections, dim)
     return split_with_sizes(tensor, tuple(split_size_or_sections), dim)
@@ -111,7 +111,7 @@ def _chunks(tensor, chunks, dim):
 
 @both
 def chunk(input, chunks, dim=0):
-    """At most so many pieces of one size."""
+    """At most `chunks` pieces of one size."""
     piece, size = _chunks(input, chunks, dim)
     if piece == 0 and size == 0:
         return split_with_sizes(input, (0,) * chunks, dim)
@@ -120,19 +120,19 @@ def chunk(input, chunks, dim=0):
 
 @both
 def unsafe_split(tensor, split_size, dim=0):
-    """Pieces that autograd takes for tensors of their own."""
+    """Pieces that autograd treats as separate tensors."""
     return _unsafe(unsafe_split__default, split__default, tensor, split_size, dim)
 
 
 @both
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
-    """Pieces of these sizes that autograd takes for tensors of their own."""
+    """Pieces of these sizes that autograd treats as separate tensors."""
     way = unsafe_split_with_sizes__default
     return _unsafe(way, split_with_sizes, input, split_sizes, dim)
 
 
 def _unsafe(row, safe, tensor, sizes, dim):
-    """In inference mode pieces of ordinary tensors are views of these, counted apart."""
+    """In inference mode, pieces of ordinary tensors are views with separate counters."""
     if not local.state.inference or is_inference(tensor):
         return row(tensor, sizes, dim)
     pieces = safe(tensor, sizes, dim)
@@ -151,7 +151,7 @@ def unsafe_chunk(input, chunks, dim=0):
 
 @both
 def tensor_split(input, indices_or_sections, dim=0):
-    """So many pieces, or pieces that end at these places."""
+    """A number of pieces, or pieces that end at these indices."""
     if input.dim() == 0:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -170,7 +170,7 @@ def tensor_split(input, indices_or_sections, dim=0):
 
 
 def _places_of(tensor):
-    """The number of pieces, or the places they end at, that a tensor holds."""
+    """The number of pieces, or the indices where they end, given as a tensor."""
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "

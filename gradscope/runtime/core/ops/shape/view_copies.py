@@ -1,4 +1,4 @@
-"""What a view shows, in memory of its own: view_copy, select_copy, transpose_copy and others."""
+"""Copies of views: view_copy, select_copy, transpose_copy and others."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gradscope.runtime.core.rows.offered import both, function
 from gradscope.runtime.core.rows.traits import Attaches
 
 OF_VIEWS = {IN_STORAGE, INTERNAL, METHOD_ONLY, REPLAYED}
-"""What a row says of its result's being a view, or of who may call it."""
+"""Traits of rows that only concern views and visibility."""
 
 
 def _copying(kernel):
-    """The kernel of a view, whose result, or each of them, is copied."""
+    """The kernel of a view, with its result, or each of them, copied."""
 
     @wraps(kernel)
     def copies(*args, **kwargs):
@@ -40,7 +40,7 @@ def _copying(kernel):
 
 
 def _copy_of(view, node_name, kernel=None):
-    """The row that copies what a view shows: with the view's derivative, and a node of its own."""
+    """The row that copies a view: with the view's derivative, and its own node."""
     source = view.op
     kept = (t for t in source.traits if t not in OF_VIEWS and not isinstance(t, Attaches))
     derivatives = {
@@ -155,7 +155,7 @@ def squeeze_copy(input, dim=None):
 
 @function
 def view_copy(input, size=None, *, dtype=None):
-    """The same elements under other sizes, or the same bytes as another dtype."""
+    """A copy with other sizes, or of the same bytes as another dtype."""
     wanted = size if dtype is None else dtype
     if isinstance(wanted, dtypes.dtype):
         return input.detach().view(wanted).clone()

@@ -1,1 +1,1 @@
-"""Rows of signals and pictures: Fourier transforms, spectrograms, pictures of another size."""
+"""Rows of signals and images: Fourier transforms, spectrograms, resizing."""

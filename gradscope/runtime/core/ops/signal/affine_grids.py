@@ -1,4 +1,4 @@
-"""Grids of affine maps: affine_grid; and grid_sample as users call it."""
+"""affine_grid, and the public grid_sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EDGES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def _steps(count, align, kind):
-    """Where places lie between -1 and 1."""
+    """Evenly spaced coordinates between -1 and 1."""
     if count <= 1:
         return np.zeros(count, kind)
     made = spaced("linspace", -1, 1, count, kind)
@@ -27,7 +27,7 @@ def _steps(count, align, kind):
 
 
 def base_grid(size, align, kind):
-    """Homogeneous coordinates of all places, a row for each."""
+    """Homogeneous coordinates of all pixels, one row each."""
     spatial = size[2:]
     dims = len(spatial)
     made = np.ones((*spatial, dims + 1), kind)
@@ -54,7 +54,7 @@ def _affine_grid(theta, size, align_corners):
 
 
 def _affine_grid_backward(grad, size, align_corners):
-    """The coordinates times the gradient, one product for each of the batch."""
+    """The coordinates times the gradient, one product for each sample."""
     dims = len(size) - 2
     rows = int(np.prod(size[2:], dtype=int))
     if on_arrays(grad):
@@ -89,7 +89,7 @@ def _default_alignment(align_corners):
 
 @nn_function
 def affine_grid(theta, size, align_corners=None):
-    """For every place of a picture of this size, where the affine map takes it."""
+    """The coordinates that the affine map assigns to each pixel of an image of this size."""
     align_corners = _default_alignment(align_corners)
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -117,7 +117,7 @@ def affine_grid(theta, size, align_corners=None):
 
 @nn_function
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """The picture at the points of the grid, whose coordinates go from -1 to 1."""
+    """The image at the points of the grid, whose coordinates range from -1 to 1."""
     if mode not in MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "

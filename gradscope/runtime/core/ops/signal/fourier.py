@@ -1,4 +1,4 @@
-"""The three Fourier transforms all others are made of: complex to complex, from real, to real."""
+"""The three basic Fourier transforms: complex to complex, from real, to real."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.ops.shape.slicing import slice__default as slice_of
 from gradscope.runtime.core.rows.layouts import ordered
 
 NOT_SCALED, BY_ROOT, BY_COUNT = 0, 1, 2
-"""How a transform is scaled, in the numbers PyTorch's nodes show."""
+"""PyTorch's numbers of normalizations, which nodes show."""
 FORWARDS: Any = ("backward", "ortho", "forward")
 BACKWARDS: Any = ("forward", "ortho", "backward")
 
@@ -44,26 +44,26 @@ def _complex_to_real(self, dim, normalization, last_dim_size):
 
 
 def _by_step(array, dims):
-    """Dims in the order in which they vary in memory, the slowest first."""
+    """Dims in the order of memory, slowest first."""
     return sorted(dims, key=lambda d: -array.strides[d])
 
 
 def _laid(made, source, dims):
-    """As PyTorch lays a transform: batches outside, as in its source, the `dims` of it inside."""
+    """PyTorch's layout of a transform: batch dims first, in the source's order, then `dims`."""
     kept = {d % made.ndim for d in dims}
     batch = [d for d in range(made.ndim) if d not in kept]
     return ordered(made, [*_by_step(source, batch), *dims])
 
 
 def _slope_of_real(grad, self, dim, normalization, onesided):
-    """Back to the real input: what stands for its mirror image too is not doubled."""
+    """The gradient of the real input: mirrored elements are not doubled."""
     if onesided:
         grad = _half_of(grad, tuple(self.shape), dim[-1])
     return w._fft_c2c(grad, dim, normalization, False).real
 
 
 def _half_of(grad, shape, last):
-    """A gradient as the first half of a whole one, with zeros behind."""
+    """A gradient as the first half of a whole one, followed by zeros."""
     half = grad.shape[last]
     if shape[last] == half:
         return grad
@@ -78,7 +78,7 @@ def _half_of(grad, shape, last):
 
 
 def _slope_of_complex(grad, dim, normalization):
-    """Back to the half that is kept: its inner part stood for its mirror image too."""
+    """The gradient of the half spectrum: its inner part also counts for the mirrored half."""
     made = w._fft_r2c(grad, dim, normalization, True)
     last = dim[-1]
     doubled = grad.shape[last] - made.shape[last]

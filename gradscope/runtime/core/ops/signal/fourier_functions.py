@@ -1,4 +1,4 @@
-"""Fourier transforms as users call them: torch.fft, each made of operations as in PyTorch."""
+"""The functions of torch.fft, composed of operations as in PyTorch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _scaling(norm, *, forward):
 
 
 def _prepared(input, *, complex):
-    """The input in a dtype there is a transform for."""
+    """The input in a dtype that has a transform."""
     kind = input.dtype
     if not (kind.is_floating_point or kind.is_complex):
         kind = dtypes.get_default_dtype()
@@ -61,7 +61,7 @@ def _check_count(count):
 
 
 def _resized(input, dims, counts):
-    """Cut off, or filled up with zeros, along each of these dims."""
+    """Truncate, or pad with zeros, along each of these dims."""
     ndim = input.dim()
     missing = [0] * (2 * ndim)
     for dim, count in zip(dims, counts, strict=True):
@@ -75,7 +75,7 @@ def _resized(input, dims, counts):
 
 
 def _one_dim(name, input, n, dim, norm, *, forward, out):
-    """`fft` and `ifft`; of real numbers with the operation for them."""
+    """`fft` and `ifft`; for real input by the special operation."""
     was_complex = input.dtype.is_complex
     input = _prepared(input, complex=was_complex)
     dim = _dim_of(input, dim)
@@ -158,7 +158,7 @@ def _not_none(name, dims):
 
 
 def _half_sizes(name, input, s, dim):
-    """Sizes with the last one halved, dims, and the last size as it will be."""
+    """Sizes with the last one halved, dims, and the final last size."""
     counts, dims = _sizes_and_dims(input, s, dim)
     _not_none(name, dims)
     whole = not s or (s if isinstance(s, int) else s[-1]) == -1
@@ -221,7 +221,7 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The first half of the transform of real numbers; the other is its mirror image."""
+    """The first half of the transform of real input; the other half mirrors it."""
     return _from_real("rfft", input, n, dim, norm, forward=True, out=out)
 
 
@@ -231,7 +231,7 @@ def irfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The transform of numbers whose second half mirrors the first, of which this is given."""
+    """The transform of a signal whose second half mirrors the given first half."""
     return _to_real("hfft", input, n, dim, norm, forward=True, out=out)
 
 
@@ -289,13 +289,13 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
 
 
 def fftshift(input, dim=None):
-    """The zero frequency in the middle."""
+    """Move the zero frequency to the middle."""
     dims = _shifted_dims(input, dim)
     return roll(input, tuple(input._array.shape[d] // 2 for d in dims), dims)
 
 
 def ifftshift(input, dim=None):
-    """The zero frequency first again."""
+    """Move the zero frequency to the start."""
     dims = _shifted_dims(input, dim)
     return roll(input, tuple((input._array.shape[d] + 1) // 2 for d in dims), dims)
 
@@ -319,14 +319,14 @@ def _frequencies(name, n, numbers, d, dtype, options):
 
 
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    """Which frequency each element of `fft` is of."""
+    """The frequency of each element of `fft`."""
     half = (n + 1) // 2
     numbers = [*range(half), *range(half - n, 0)]
     return _frequencies("fftfreq", n, numbers, d, dtype, (device, requires_grad, out))
 
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    """Which frequency each element of `rfft` is of."""
+    """The frequency of each element of `rfft`."""
     return _frequencies("rfftfreq", n, range(n // 2 + 1), d, dtype, (device, requires_grad, out))
 
 

@@ -1,4 +1,4 @@
-"""A picture seen at points that a grid names: what grid_sample is made of."""
+"""Sampling of images at grid points: the operations of grid_sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.core.tensors.dims import text
 
 
 def _check(input, grid):
-    """What PyTorch asks of both, in its order."""
+    """PyTorch's checks of both, in its order."""
     if len(input.shape) < 1 or input.shape[0] != grid.shape[0]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with "
@@ -90,7 +90,7 @@ def _backward(dims):
 
 
 def _double_backward(dims):
-    """The gradients of `_backward`'s inputs, from those of its results (None: not there)."""
+    """The gradients of `_backward` by its inputs, from those of its results (None: undefined)."""
 
     def kernel(
         grad_output,
@@ -123,7 +123,7 @@ def _double_backward(dims):
                 kernels.scattered(grad, at, weights, size),
                 kernels.by_point_moved(found, parts, by),
             )
-            if interpolation_mode == kernels.NEAREST:  # nothing changes as the points move
+            if interpolation_mode == kernels.NEAREST:  # no derivative by the points
                 terms = (None, None, terms[2])
             made = [
                 a if b is None else b if a is None else a + b
@@ -203,7 +203,7 @@ def _sampled(input, grid, interpolation_mode, padding_mode, align_corners):
 
 @function
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
-    """The picture at the points of the grid; modes are numbers."""
+    """The image at the points of the grid; modes are numbers."""
     _check(input._array, grid._array)
     return _sampled(input, grid, interpolation_mode, padding_mode, align_corners)
 

@@ -1,4 +1,4 @@
-"""`interpolate` and its older names: another size for what has one to three dims of places."""
+"""`interpolate` and its older names: resizing of one to three spatial dims."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _checked_scales(input, scale_factor, dims):
 
 
 def _sizes_and_scales(input, size, scale_factor, mode, recompute):
-    """What is asked for: a size, or a scale for each dim."""
+    """The requested size, or the scale for each dim."""
     dims = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -87,7 +87,7 @@ def interpolate(
     recompute_scale_factor=None,
     antialias=False,
 ):
-    """The same picture in another size, which is given or follows from a scale."""
+    """Resize to a given size, or by a scale."""
     if mode in UNALIGNED:
         if align_corners is not None:
             raise ValueError(

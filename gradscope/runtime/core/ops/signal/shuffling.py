@@ -1,4 +1,4 @@
-"""Channels made places and places channels: pixel_shuffle; channels in another order."""
+"""pixel_shuffle and channel_shuffle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms of short windows of a signal: stft, istft."""
+"""Short-time Fourier transforms: stft, istft."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _shown_window(window):
 
 
 def _padded_window(window, win_length, n_fft, like):
-    """The window in the middle of as many elements as are transformed."""
+    """The window, centered in the transformed length."""
     if win_length >= n_fft:
         return window
     left = (n_fft - win_length) // 2
@@ -52,7 +52,7 @@ def stft(
     return_complex=None,
     align_to_window=None,
 ):
-    """The Fourier transform of one window of the signal after the other."""
+    """The Fourier transform of successive windows of the signal."""
     signal = input
     if center:
         if align_to_window is not None:
@@ -149,7 +149,7 @@ def istft(
     length=None,
     return_complex=False,
 ):
-    """The signal whose `stft` this is: windows added up, and divided by how often each was."""
+    """The signal of an `stft`: overlapping windows are added and normalized."""
     hop = n_fft >> 2 if hop_length is None else hop_length
     size = n_fft if win_length is None else win_length
     if not input.is_complex():

@@ -1,4 +1,4 @@
-"""Pictures of another size: the nearest element, or a weighted sum of neighbours, 1d to 3d."""
+"""Resizing of images: nearest, or weighted sums of neighbours, 1d to 3d."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODES = {
     "_upsample_bicubic2d_aa": (2, "bicubic", "UpsampleBicubic2DAa"),
     "_upsample_lanczos2d_aa": (2, "lanczos", "UpsampleLanczos2DAa"),
 }
-"""For each operation its dims, how it weighs, and how its nodes are called."""
+"""For each operation its dims, its interpolation, and the name of its nodes."""
 
 UNKNOWN_TO = {
     ("nearest", 1): "compute_indices_weights_nearest",
@@ -46,11 +46,11 @@ UNKNOWN_TO = {
     ("bicubic", 2): "compute_index_ranges_weights",
     ("lanczos", 2): "compute_index_ranges_weights",
 }
-"""Who says in PyTorch that a dtype is unknown."""
+"""The kernel that PyTorch's error names for an unsupported dtype."""
 
 BYTES = {"nearest": (1, 2, 3), "exact": (1, 2, 3), "linear": (2,), "cubic": (2,)}
 BYTES |= {"bilinear": (2,), "bicubic": (2,), "lanczos": (2,)}
-"""For how many dims uint8 is known."""
+"""The numbers of dims for which uint8 is supported."""
 
 
 def _table(how, size, out, align, scale, kind, back):
@@ -64,7 +64,7 @@ def _table(how, size, out, align, scale, kind, back):
 
 
 def _tables(how, sizes, outs, rest, kind, *, back=False):
-    """One table for each dim; `rest`: align_corners where there is such, and the scales."""
+    """One table for each dim; `rest`: align_corners if there is one, and the scales."""
     scales = rest[-len(sizes) :]
     align = bool(rest[0]) if len(rest) > len(sizes) else False
     given = zip(sizes, outs, scales, strict=True)

@@ -1,4 +1,4 @@
-"""Windows that signals are looked at through: hann_window, hamming_window and their kin."""
+"""Window functions: hann_window, hamming_window and others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.core.tensors.making.factories import new_leaf
 
 
 def _window(name, length, periodic, shape, options):
-    """`shape` of places from 0 to 1; a periodic window is one longer, without its end."""
+    """`shape` over values from 0 to 1; a periodic window is one longer, without its end."""
     dtype, device, requires_grad = options
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     if not (kind.is_floating_point or kind.is_complex):
@@ -34,7 +34,7 @@ def _window(name, length, periodic, shape, options):
 def hann_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False
 ):
-    """A cosine raised to zero at both ends."""
+    """A raised cosine that is zero at both ends."""
     return _window(
         "hann_window",
         window_length,
@@ -56,7 +56,7 @@ def hamming_window(
     device=None,
     requires_grad=False,
 ):
-    """A cosine raised nearly to zero."""
+    """A raised cosine that is almost zero at both ends."""
     return _window(
         "hamming_window",
         window_length,
@@ -105,7 +105,7 @@ def kaiser_window(
     device=None,
     requires_grad=False,
 ):
-    """As narrow a peak as its ends allow."""
+    """The Kaiser window, which trades the width of its peak for the height of side lobes."""
     return _window(
         "kaiser_window",
         window_length,

@@ -1,1 +1,1 @@
-"""Rows that slide windows over what they see: convolutions, poolings, unfold."""
+"""Rows of sliding windows: convolution, pooling, unfold."""

@@ -1,4 +1,4 @@
-"""Poolings to a size that is asked for: adaptive_avg_pool and adaptive_max_pool, 1d to 3d."""
+"""Pooling to a given size: adaptive_avg_pool and adaptive_max_pool, 1d to 3d."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ family(globals())
 
 
 def _sizes(output_size, shape):
-    """The size asked for; None along a dim is the input's."""
+    """The output size; None along a dim keeps the input's."""
     if isinstance(output_size, int):
         return output_size
     if len(shape) <= len(output_size):
@@ -152,12 +152,12 @@ def _sizes(output_size, shape):
 
 
 def _average(input, output_size, count):
-    """The means; one of everything is what `mean` gives."""
+    """The means; for a size of one, the result of `mean`."""
     name = f"adaptive_avg_pool{count}d"
     if len(output_size) != count:
         raise RuntimeError(f"{name}: output_size must be {count}")
     if min(output_size) < 0:
-        # PyTorch leaves out a space where there are three.
+        # PyTorch omits a space if there are three.
         shown = "{" + ",".join([", ".join(map(str, output_size[:2])), *map(str, output_size[2:])])
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received "
@@ -171,7 +171,7 @@ def _average(input, output_size, count):
 @function
 @layout_only
 def adaptive_avg_pool1d(input, output_size):
-    """The means along the last dim, by way of two dims, the first of them of size one."""
+    """The means along the last dim, computed with two dims, the first of size one."""
     name = "adaptive_avg_pool1d"
     size = ints(output_size, 1, name, "output_size", 2)
     check_dims_between(input._array, name)
@@ -193,7 +193,7 @@ def adaptive_avg_pool3d(input, output_size):
 
 @function
 def adaptive_max_pool1d(input, output_size):
-    """The greatest along the last dim, and where they are."""
+    """The maxima along the last dim, and their indices."""
     name = "adaptive_max_pool1d"
     size = ints(output_size, 1, name, "output_size", 2)
     check_dims_between(input._array, name)

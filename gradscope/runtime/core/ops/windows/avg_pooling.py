@@ -1,4 +1,4 @@
-"""The mean of every window: avg_pool1d to 3d, and lp_pool, that of powers."""
+"""Average pooling: avg_pool1d to 3d, and lp_pool."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WHOLE_NUMBERS = np.dtype(np.int64)
 def _windows(
     shape, count, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ):
-    """Where the windows lie in an input of this shape."""
+    """The windows over an input of this shape."""
     name = f"avg_pool{count}d"
     check_counts(name, count, kernel_size, stride, padding, average=True)
     if divisor_override == 0:
@@ -129,7 +129,7 @@ family(globals())
 @function
 @layout_only
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    """The means along the last dim, by way of two dims, the first of them of size one."""
+    """The means along the last dim, computed with two dims, the first of size one."""
     name = "avg_pool1d"
     size, step, pad = (
         ints(kernel_size, 1, name, "kernel_size", 2),

@@ -1,4 +1,4 @@
-"""The convolution under all convolutions, and its derivatives."""
+"""The operation of all convolutions, and its derivatives."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _convolution(
 
 
 def _is_channels_last(array):
-    """Whether it is a batch of images with channels last; a sequence is an image of one row."""
+    """Whether a batch of images is channels last; a sequence is an image with one row."""
     shape, steps = array.shape, array.strides
     if steps[1] != array.itemsize or not array.size:
         return False
@@ -75,7 +75,7 @@ def _convolution_backward(
     groups,
     output_mask,
 ):
-    """The gradients of input, weight and bias, those that are wanted."""
+    """The gradients of input, weight and bias that are wanted."""
     stride, padding, dilation, _ = spread(input.ndim - 2, stride, padding, dilation, (0,))
     large, small = (grad_output, input) if transposed else (input, grad_output)
     over = windows(large.shape[2:], weight.shape[2:], small.shape[2:], stride, padding, dilation)
@@ -139,7 +139,7 @@ def _again(
     groups,
     needs,
 ):
-    """The gradients of what the gradients were computed from."""
+    """The gradients of the backward's inputs."""
     to_input, to_weight, to_bias = (*grad, None, None)[:3]
     options = (stride, padding, dilation, transposed, output_padding, groups)
     dims = grad_output.ndim - 2
@@ -170,7 +170,7 @@ def _again(
 
 
 def _left_over(input, made, weight, stride, padding, dilation):
-    """How much of an input no window reached."""
+    """The size of the rest of an input that no window reaches."""
     return tuple(
         n - ((o - 1) * s - 2 * p + d * (k - 1) + 1)
         for n, o, k, s, p, d in zip(
@@ -180,7 +180,7 @@ def _left_over(input, made, weight, stride, padding, dilation):
 
 
 def _weight_again(to_input, grad_output, weight, stride, padding, dilation, transposed, groups):
-    """The weight's: images and channels change places, and so do steps and gaps of the windows."""
+    """The weight's gradient: images and channels are exchanged, and so are stride and dilation."""
     large, small = (grad_output, to_input) if transposed else (to_input, grad_output)
     if groups == 1:
         made = [_swapped(large, small, stride, padding, dilation)]
@@ -196,7 +196,7 @@ def _weight_again(to_input, grad_output, weight, stride, padding, dilation, tran
 
 
 def _cut(tensor, shape):
-    """What windows saw where only padding was left is nobody's gradient."""
+    """Drop the gradient where windows saw only padding."""
     for dim, size in enumerate(shape[2:], 2):
         if tensor.shape[dim] > size:
             tensor = w.slice(tensor, dim, 0, size, 1)
@@ -239,7 +239,7 @@ def _backward_tangent(
     groups,
     output_mask,
 ):
-    """Each of the three gradients is linear in each of the two things it is made of."""
+    """Each of the three gradients is linear in both of its factors."""
     options = (bias_sizes, stride, padding, dilation, transposed, output_padding, groups)
     given = [
         ((grad_output_t, input, weight), (True, True, True)),

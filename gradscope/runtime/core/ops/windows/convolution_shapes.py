@@ -1,4 +1,4 @@
-"""What a convolution may be given, and what comes out of it: sizes, and the words of refusals."""
+"""Shapes of convolutions: checks with PyTorch's messages, and output sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PER_DIM = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width"
 
 
 def check_dtypes(input, weight, bias, dilation, transposed):
-    """Refuse arrays of several dtypes, or of one that is not computed with."""
+    """Refuse different dtypes, or an unsupported one."""
     if bias is not None and bias.dtype != input.dtype:
         raise RuntimeError(
             f"Input type ({c_name(input)}) and bias type ({c_name(bias)}) should be the same"
@@ -36,7 +36,7 @@ def check_dtypes(input, weight, bias, dilation, transposed):
 
 
 def _check_whole(input, dilation, transposed):
-    """Whole numbers are taken by some of PyTorch's ways to convolve."""
+    """Some of PyTorch's implementations of convolution accept integers."""
     kind = dtypes.from_numpy(input.dtype)
     is_wide = any(step != 1 for step in dilation)
     if kind is dtypes.int64 or (kind is not dtypes.bool_ and not transposed and not is_wide):
@@ -53,7 +53,7 @@ def _check_whole(input, dilation, transposed):
 
 @lru_cache(4096)
 def spread(dims, stride, padding, dilation, output_padding):
-    """All four for each dim: a list of one stands for all."""
+    """All four for each dim: a list of one is for all dims."""
     return (
         _each(stride, dims, "stride"),
         _each(padding, dims, "padding"),
@@ -172,7 +172,7 @@ def _by(sizes):
 def _check_transposed(size, out, stride, dilation, output_padding):
     steps = zip(output_padding, stride, dilation, strict=True)
     if any(more >= s and more >= d for more, s, d in steps):
-        if len(stride) == 1:  # PyTorch sees one line of an image
+        if len(stride) == 1:  # PyTorch sees an image with one line
             output_padding, stride, dilation = (
                 (n, *t) for n, t in zip((0, 1, 1), (output_padding, stride, dilation), strict=True)
             )

@@ -1,4 +1,4 @@
-"""A convolution over time, of series that are (time, batch, channels): conv_tbc."""
+"""conv_tbc: a convolution over time, of (time, batch, channels)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _forward(self, weight, bias, pad=0):
 
 
 def _backward(grad, self, weight, bias, pad, needs):
-    """The gradients of the convolution over (batch, channels, time) that it is."""
+    """The gradients of the corresponding convolution over (batch, channels, time)."""
     series, rows = w.permute(self, (1, 2, 0)), w.permute(weight, (2, 1, 0))
     grads, cut = w.permute(grad, (1, 2, 0)), max(0, -pad)
     if cut:
@@ -82,7 +82,7 @@ family(globals())
 
 
 def conv_tbc(input, weight, bias, pad=0):
-    """Windows over time, multiplied with a weight that is (width, channels, out channels)."""
+    """A convolution over time; the weight is (width, channels, out channels)."""
     return conv_tbc__default(input, weight, bias, pad)
 
 

@@ -1,4 +1,4 @@
-"""Convolutions as users call them: conv1d to conv_transpose3d, and `torch.convolution`."""
+"""The public convolutions: conv1d to conv_transpose3d, and `torch.convolution`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _hashable(option):
 
 
 def _with_parts(convolved, input, weight, bias):
-    """Three convolutions of real numbers make one of complex ones."""
+    """A complex convolution as three real ones."""
     if input._array.dtype.kind != "c" != weight._array.dtype.kind:
         return convolved(input, weight, bias)
     if weight._array.dtype.kind != input._array.dtype.kind or _is_real(bias):
-        return convolved(input, weight, bias)  # the operation itself says what is wrong with it
+        return convolved(input, weight, bias)  # the operation raises the error
     real, imaginary = _parts(input)
     weight_real, weight_imaginary = _parts(weight)
     first = both = None
@@ -46,7 +46,7 @@ def _parts(tensor):
 
 
 def _batched(input, dims, name):
-    """The input as a batch, and whether it was one already."""
+    """The input as a batch, and whether it was one."""
     ndim = input._array.ndim
     if ndim == dims + 2:
         return input, True
@@ -94,7 +94,7 @@ def _convolution(dims):
 
 
 def _lists(dims, option):
-    """An option as PyTorch's parser hands it on: a number becomes a list."""
+    """An option in the form of PyTorch's parser: a number becomes a list."""
     if option.__class__ is int:
         return (option,) * dims
     return _hashable(option)
@@ -167,7 +167,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed(dims) for di
 
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """Any convolution, told in full."""
+    """Any convolution, with all options."""
     given = [_hashable(option) for option in (stride, padding, dilation)]
     more = _hashable(output_padding)
 

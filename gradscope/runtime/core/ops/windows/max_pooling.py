@@ -1,4 +1,4 @@
-"""The greatest element of every window: max_pool1d to 3d, and the way back from them."""
+"""Max pooling: max_pool1d to 3d, and its gradient."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from gradscope.runtime.core.tensors.dims import text
 
 
 def picked(grad, indices, dims):
-    """What stands at positions in the planes of the last dims."""
+    """The elements at flat positions in the planes of the last dims."""
     shape = tuple(indices.shape)
     if on_arrays(grad):
         flat = np.ascontiguousarray(grad).reshape(flat_last(grad.shape, dims))
@@ -50,7 +50,7 @@ def picked(grad, indices, dims):
 
 
 def picked_tangent(dims):
-    """The tangent of the greatest elements: that of where they are."""
+    """The tangent of the maxima: that of the selected elements."""
 
     def tangent(self_t, result1):
         return picked(self_t, result1, dims), None
@@ -60,7 +60,7 @@ def picked_tangent(dims):
 
 @lru_cache(512)
 def _windows(shape, count, kernel_size, stride, padding, dilation, ceil_mode):
-    """Where the windows lie in an input of this shape."""
+    """The windows over an input of this shape."""
     name = f"max_pool{count}d"
     check_counts(name, count, kernel_size, stride, padding, dilation)
     if len(shape) not in (count + 1, count + 2):
@@ -85,7 +85,7 @@ def _max_pool(count):
 
 
 def max_backward_row(count, name, forward):
-    """The row of a gradient that goes to where the greatest elements are."""
+    """The row of a gradient that goes to the positions of maxima."""
     return op(
         name,
         forward,
@@ -126,7 +126,7 @@ family(globals())
 
 @layout_only
 def _one_dim(input, given, ceil_mode):
-    """By way of two dims, the first of them of size one."""
+    """Computed with two dims, the first of size one."""
     check_dims_between(input._array, "max_pool1d")
     kernel_size, stride, padding, dilation = given
     options = (kernel_size, stride or kernel_size, padding, dilation)
@@ -141,7 +141,7 @@ def _one_dim(input, given, ceil_mode):
 
 
 def _check_one_dim(array, given, ceil_mode):
-    """What PyTorch asks of `max_pool1d` where nobody wants the positions."""
+    """PyTorch's checks of `max_pool1d` without indices."""
     if array.ndim not in (2, 3) or 0 in (array.shape[1:] if array.ndim == 3 else array.shape):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
@@ -193,7 +193,7 @@ def _given(name, count, kernel_size, stride, padding, dilation):
 
 
 def _functions(count):
-    """`max_pool` of so many dims, alone and with the positions."""
+    """The functions `max_pool` for this number of dims, without and with indices."""
     name = f"max_pool{count}d"
 
     def with_indices(

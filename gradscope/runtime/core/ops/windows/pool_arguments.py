@@ -1,4 +1,4 @@
-"""How poolings take their arguments, and what PyTorch says of those that do not fit."""
+"""Arguments of pooling functions, and PyTorch's errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AXES = {2: "HW", 3: "THW"}
 
 
 def ints(value, count, function, name, position):
-    """A number for each dim, from one for all of them or a sequence."""
+    """A number for each dim, from one for all dims or a sequence."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (value,) * count
     if isinstance(value, list | tuple):
@@ -33,12 +33,12 @@ def ints(value, count, function, name, position):
 
 
 def stride_ints(value, count, function):
-    """The stride, which may be left out: then it is the kernel's size."""
+    """The stride; the kernel size if it is missing."""
     return () if value is None else ints(value, count, function, "stride", 3)
 
 
 def check_counts(name, count, kernel_size, stride, padding, dilation=None, *, average=False):
-    """Each of these is one number or as many as there are dims."""
+    """Check that each of these has one number, or one per dim."""
     either = "must be" if average and count == 3 else "must either be"
     left_out = "must be omitted," if average and count == 3 else "must either be omitted,"
     how_many = WORDS[count]
@@ -58,7 +58,7 @@ def spread(value, count):
 
 
 def known_dtype(array, name, kinds="fiu", only=None):
-    """Refuse a dtype the kernel does not know."""
+    """Refuse a dtype that the kernel does not support."""
     if array.dtype.kind in "fV" or (array.dtype.kind in kinds and only in (None, array.dtype)):
         return
     raise unknown_dtype(name, array)
@@ -89,7 +89,7 @@ def _check_padding(kernel, stride, padding, dilation):
 
 
 def check_positive(kernel_size, stride, dilation):
-    """Kernel, stride and dilation are at least one, in this order."""
+    """Check that kernel, stride and dilation are at least one, in this order."""
     axes = AXES[len(kernel_size)]
     for what, letter, values in (
         ("kernel size", "k", kernel_size),
@@ -102,7 +102,7 @@ def check_positive(kernel_size, stride, dilation):
 
 
 def check_sizes(name, shape, count):
-    """The input has its dims, and only the batch may be empty."""
+    """Check the number of dims, and that only the batch is empty."""
     batched = len(shape) == count + 2
     if count == 2:
         empty = 0 in (shape[1:] if batched else shape)
@@ -120,7 +120,7 @@ def check_sizes(name, shape, count):
 
 
 def check_outputs(shape, sizes, ceil_mode):
-    """At least one window along each dim."""
+    """Check that there is at least one window along each dim."""
     inside = shape[-len(sizes[0]) - 1 :]
     given = zip(inside[1:], *sizes, strict=True)
     outs = [
@@ -145,7 +145,7 @@ def one_int(value, function, name):
 
 
 def check_dims_between(array, function):
-    """Two or three dims, which is what the poolings of one dim take."""
+    """Check that there are two or three dims, for poolings of one dim."""
     if array.ndim not in (2, 3):
         raise RuntimeError(
             f"Expected 2 to 3 dimensions, but got {array.ndim}-dimensional tensor for "
@@ -154,7 +154,7 @@ def check_dims_between(array, function):
 
 
 def check_not_empty(shape, count, function):
-    """No dim behind the batch and the channels is empty."""
+    """Check that no dim after batch and channels is empty."""
     for dim in range(len(shape) - count, len(shape)):
         if shape[dim] == 0:
             raise RuntimeError(
@@ -164,5 +164,5 @@ def check_not_empty(shape, count, function):
 
 
 def flat_last(shape, count):
-    """The shape with its last dims made one."""
+    """The shape with its last dims merged."""
     return (*shape[: len(shape) - count], prod(shape[len(shape) - count :]))

@@ -1,4 +1,4 @@
-"""Windows of images as columns, and images of columns: F.unfold and F.fold."""
+"""F.unfold and F.fold: windows of images as columns, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.dims import text
 
 
 def _blocks(size, kernel_size, dilation, padding, stride):
-    """How many windows there are along each side."""
+    """The number of windows along each side."""
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
@@ -40,7 +40,7 @@ def _check_options(kernel_size, dilation, padding, stride):
 
 @cache
 def _windows_of(shape, kernel_size, dilation, padding, stride):
-    """The windows over images of an input of this shape."""
+    """The windows over the images of an input of this shape."""
     _check_options(kernel_size, dilation, padding, stride)
     if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise RuntimeError(
@@ -60,7 +60,7 @@ def _windows_of(shape, kernel_size, dilation, padding, stride):
 
 @cache
 def _windows_into(shape, output_size, kernel_size, dilation, padding, stride):
-    """The windows that columns of this shape stand for."""
+    """The windows of columns of this shape."""
     _check_options(kernel_size, dilation, padding, stride)
     rows, columns = shape[-2:] if len(shape) > 1 else (0, 0)
     if len(shape) not in (2, 3) or not (rows and columns):
@@ -163,7 +163,7 @@ def _pair(value, name):
 
 @nn_function
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """What windows over images see, as columns."""
+    """Extract sliding windows of images as columns."""
     if input.dim() < 3:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [-{input.dim()}, "
@@ -180,7 +180,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 @nn_function
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """Images of what windows saw; what several windows saw is added."""
+    """Combine columns into images. Values of overlapping windows are added."""
     return col2im(
         input,
         _pair(output_size, "output_size"),

@@ -1,4 +1,4 @@
-"""What stood in windows put back where it was: max_unpool1d to 3d; and fractional_max_pool."""
+"""max_unpool1d to 3d; and fractional_max_pool."""
 
 from __future__ import annotations
 
@@ -171,16 +171,16 @@ globals().update(ROWS)
 family(globals())
 
 
-# -- as users call them ----------------------------------------------------------------------------
+# -- public functions -----------------------------------------------------------------------------
 
 
 def _many(value, count):
-    """One number for each dim; a sequence stays as it is."""
+    """One number for each dim; a sequence stays unchanged."""
     return tuple(value) if isinstance(value, list | tuple) else (value,) * count
 
 
 def _unpooled_size(shape, kernel_size, stride, padding, output_size):
-    """The size before pooling: as asked for, if it fits, else the least there can have been."""
+    """The size before pooling: the requested one, if it fits, otherwise the smallest possible."""
     count = len(kernel_size)
     least = [
         (shape[d - count] - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(count)

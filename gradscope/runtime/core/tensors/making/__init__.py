@@ -1,1 +1,1 @@
-"""Tensors made of numbers, lists, arrays and sizes."""
+"""Factories: tensors from numbers, lists, arrays and sizes."""

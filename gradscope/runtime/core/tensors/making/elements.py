@@ -1,4 +1,4 @@
-"""A number as an element of a dtype, or why it cannot be one."""
+"""Converts a number to an element of a dtype, or raises."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gradscope.runtime.core.errors.dtypes import overflow
 
 
 def element(number: Any, kind: np.dtype[Any], *, by_double: bool = False) -> Any:
-    """The number in this dtype: cut off, and a negative integer in an unsigned dtype wraps.
+    """The number in this dtype. It is truncated; negative integers wrap in unsigned dtypes.
 
-    `by_double`: as PyTorch fills one element, in half precision by way of a double.
+    `by_double`: convert to half precision by way of double, as PyTorch does for one element.
     """
     if number.__class__ is float and kind.char in "fd" and -1e38 < number < 1e38:
         return number

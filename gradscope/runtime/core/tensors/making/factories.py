@@ -1,4 +1,4 @@
-"""Where tensors come from: numbers, lists, NumPy arrays, and nothing."""
+"""Factories: tensors from numbers, lists, NumPy arrays, and uninitialized."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gradscope.runtime.core.tensors.wrapping import fresh
 
 @layout_only
 def new_leaf(array: Any, requires_grad: bool = False, device: devices.device = devices.CPU) -> Any:
-    """A leaf around a fresh array."""
+    """A leaf with a new array."""
     tensor = fresh(array)
     if device is not devices.CPU:
         place(tensor, device)
@@ -51,7 +51,7 @@ def _numpy_dtype(dtype: Any, otherwise: Any) -> Any:
 
 
 def dtype_named(dtype: Any) -> Any:
-    """The dtype meant by a dtype object, a Python type or a legacy type name."""
+    """The dtype of a dtype object, a Python type or a legacy type name."""
     if isinstance(dtype, dtypes.dtype):
         return dtype
     if dtype in (float, int, bool, complex):
@@ -92,7 +92,7 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Any:
-    """A new tensor with a copy of the data."""
+    """Create a tensor with a copy of the data."""
     where = devices.check(device)
     if isinstance(data, Tensor):
         warn(
@@ -106,7 +106,7 @@ def tensor(
 
 @captured_as("data")
 def array_of(data: Any, dtype: Any = None) -> Any:
-    """The data as an array of the dtype PyTorch would give it."""
+    """The data as an array of the dtype that PyTorch infers."""
     if isinstance(data, Tensor):
         array = data._array
     elif isinstance(data, np.ndarray | np.generic):
@@ -179,7 +179,7 @@ def _leaves(data: Any) -> list[Any]:
 
 @captured_as("data")
 def _shape(data: Any, dim: int = 0) -> tuple[int, ...]:
-    """The sizes of nested lists; every list of one level must be as long as the first."""
+    """The sizes of nested lists. All lists of one level must have the same length."""
     if isinstance(data, Tensor | np.ndarray):
         return tuple(data.shape)
     if not (isinstance(data, list | tuple) or hasattr(data, "__len__")):
@@ -200,7 +200,7 @@ def _shape(data: Any, dim: int = 0) -> tuple[int, ...]:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
-    """The data as a tensor, without a copy where that is possible."""
+    """The data as a tensor, without a copy if possible."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     return new_leaf(array_of(data, dtype), device=devices.check(device))
@@ -255,12 +255,12 @@ def ones(
 
 
 def _kind_into(out: Any, dtype: Any, default: Any) -> Any:
-    """The dtype that was asked for, else that of `out`."""
+    """The requested dtype, otherwise that of `out`."""
     return _numpy_dtype(dtype, default if out is None else out.dtype)
 
 
 def _emptied(result: Any, out: Any) -> Any:
-    """What `empty` gives: nothing is written into `out`, which only takes the shape."""
+    """The result of `empty`: `out` gets the shape, nothing is written."""
     if out is None:
         return result
     return out if out.shape == result.shape else out.resize_(result.shape)
@@ -282,7 +282,7 @@ def empty(
     memory_format: Any = None,
     out: Any = None,
 ) -> Any:
-    """Memory with whatever is in it."""
+    """A tensor with uninitialized memory."""
     where = devices.check(device)
     kind = _numpy_dtype(dtype, dtypes.get_default_dtype())
     array = allocated(np.empty, sizes_of(sizes, size), kind)
@@ -292,7 +292,7 @@ def empty(
 
 
 def _unset(kind: Any) -> Any:
-    """What fills memory nobody has written to, so that whoever reads it notices."""
+    """The value that fills uninitialized memory in deterministic mode, to be noticed when read."""
     if kind.kind in "fcV":
         return math.nan
     return True if kind.kind == "b" else np.iinfo(kind).max
@@ -374,12 +374,12 @@ def full_like(
 
 
 def is_sequence(data: Any) -> bool:
-    """Whether its elements can be asked for by number."""
+    """Whether its elements can be indexed by number."""
     return hasattr(data, "__getitem__") and not isinstance(data, dict | str | bytes | np.generic)
 
 
 def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What NumPy made of a tensor, as a tensor."""
+    """NumPy's result for a tensor, as a tensor."""
     array = np.asarray(array)
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 

@@ -22,7 +22,7 @@ from gradscope.runtime.core.tensors.wrapping import fresh
 
 
 class LegacyType(type):
-    """The type of tensors of one dtype."""
+    """The class of tensors of one dtype."""
 
     dtype: dtypes.dtype
     is_cuda = False
@@ -45,7 +45,7 @@ LEGACY_TYPES: dict[str, Any] = {
 
 
 def dtype_of_type(kind: Any) -> Any:
-    """The dtype meant by what `Tensor.type` takes: also a legacy type, or the class of tensors."""
+    """The dtype of an argument of `Tensor.type`: may be a legacy type, or the tensor class."""
     if kind is Tensor or kind == "torch.Tensor":
         return dtypes.get_default_dtype()
     if isinstance(kind, LegacyType):
@@ -58,7 +58,7 @@ def dtype_of_type(kind: Any) -> Any:
 def legacy_new(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any = None) -> Any:
     """`torch.Tensor(2, 3)`, `torch.Tensor([1, 2])`, and the constructor of subclasses.
 
-    A tensor keeps its dtype; all else becomes `dtype`, which is the default one if none is given.
+    A tensor keeps its dtype. Other data becomes `dtype`, or the default dtype.
     """
     if not args and "data" in kwargs:
         args = (kwargs["data"],)

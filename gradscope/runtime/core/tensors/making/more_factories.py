@@ -1,4 +1,4 @@
-"""More places tensors come from: other arrays, spacings, memory of a given shape."""
+"""More factories: from other arrays, with given strides, without dims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Any:
-    """The object as a tensor, sharing its memory unless told otherwise."""
+    """The object as a tensor, which shares its memory by default."""
     tensor = as_tensor(obj, dtype, device)
     if copy:
         tensor = wrapped_on(tensor._array.copy(), tensor.device)
@@ -39,7 +39,7 @@ def scalar_tensor(
     requires_grad: bool = False,
     layout: Any = None,
 ) -> Any:
-    """A tensor without dimensions."""
+    """A tensor without dims."""
     where = devices.check(device)
     kind = (dtype or dtypes.get_default_dtype()).numpy
     number = s if isinstance(s, int | float | complex) else s.item()
@@ -57,7 +57,7 @@ def empty_strided(
     requires_grad: bool = False,
     layout: Any = None,
 ) -> Any:
-    """Memory with whatever is in it, laid out by these strides."""
+    """A tensor with uninitialized memory and these strides."""
     where = devices.check(device)
     kind = (dtype or dtypes.get_default_dtype()).numpy
     reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True) if n)

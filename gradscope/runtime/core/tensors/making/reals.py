@@ -1,4 +1,4 @@
-"""What is left of complex numbers where only real ones have room."""
+"""Conversion of complex numbers to real ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gradscope.runtime.core.state.warned import warn_once
 
 
 def fitting(array: Any, dtype: np.dtype[Any]) -> Any:
-    """The array itself; or its real parts, and once a warning, where the dtype has no others.
+    """The array itself; or its real parts, with a warning once, if the dtype is real.
 
-    Doubles become float32 on their way to float16: they are rounded twice, as PyTorch does.
+    Doubles are converted to float16 by way of float32: rounded twice, as in PyTorch.
     """
     if array.dtype.char == "d" and dtype.char == "e":
         return array.astype(np.float32)

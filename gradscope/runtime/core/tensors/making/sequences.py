@@ -1,4 +1,4 @@
-"""Numbers in a row: arange, linspace, logspace, range; and ones on a diagonal: eye."""
+"""Factories of sequences: arange, linspace, logspace, range; and eye."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def eye(
     pin_memory: bool = False,
     out: Any = None,
 ) -> Any:
-    """Ones on the diagonal, zeros elsewhere."""
+    """A matrix with ones on the diagonal and zeros elsewhere."""
     for name, size in (("n", n), ("m", m)):
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
@@ -76,7 +76,7 @@ def arange(
     pin_memory: bool = False,
     out: Any = None,
 ) -> Any:
-    """start, start + step, … below end."""
+    """Values start, start + step, … below end."""
     given = [_number(b) for b in bounds]
     if not 1 <= len(given) + (end is not None) <= 3 or len(given) > 3:
         raise invalid_combination("arange", bounds)
@@ -105,7 +105,7 @@ def _steps(first: Any, last: Any, by: Any, kind: np.dtype[Any]) -> Any:
         if int(by) == 0:
             raise ValueError("step must be nonzero")
         ends = (int(first), int(last), int(by)) if kind == np.int64 else (first, last, by)
-        count = math.ceil((ends[1] - ends[0]) / ends[2])  # only int64 is counted in whole numbers
+        count = math.ceil((ends[1] - ends[0]) / ends[2])  # only int64 is counted in integers
         return (int(first) + np.arange(count) * int(by)).astype(kind)
     count = math.ceil((last - first) / by)
     return (first + np.arange(count, dtype=np.float64) * by).astype(kind)
@@ -124,7 +124,7 @@ def range(
     layout: Any = None,
     out: Any = None,
 ) -> Any:
-    """start, start + step, … up to and including end. Prefer `arange`."""
+    """Values start, start + step, … up to and including end. Prefer `arange`."""
     first, last = (0, start) if end is None else (start, end)
     count = math.floor((last - first) / step) + 1
     kind = _kind(dtype, out, dtypes.get_default_dtype())
@@ -133,7 +133,7 @@ def range(
 
 
 def spaced(name: str, start: Any, end: Any, steps: Any, kind: np.dtype[Any]) -> Any:
-    """Evenly spaced numbers, counted from the nearer end, in the precision PyTorch uses."""
+    """Evenly spaced values, counted from the nearer end, in PyTorch's precision."""
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
     if steps < 0:
@@ -187,7 +187,7 @@ def linspace(
     pin_memory: bool = False,
     out: Any = None,
 ) -> Any:
-    """So many numbers, evenly spaced from start to end."""
+    """`steps` values, evenly spaced from start to end."""
     first, last = _ends("linspace", start, end, steps)
     kind = _kind(dtype, out, _usual(first, last))
     array = spaced("linspace", first, last, steps, kind).astype(kind)

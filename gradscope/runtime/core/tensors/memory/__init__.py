@@ -1,1 +1,1 @@
-"""The bytes below tensors: storages, and who else sees them."""
+"""Memory of tensors: storages, and how they are shared."""

@@ -1,17 +1,17 @@
-"""Memory that is read with another sign, for PyTorch's conj and neg bits.
+"""Memory read with another sign, for PyTorch's conj and neg bits.
 
 # Note [Mirrors]
-PyTorch keeps a bit in the tensor and changes the sign whenever somebody reads. NumPy's arrays
-cannot: here a tensor with a bit lies in a *mirror*, which is as large as the storage it reflects
-and holds the same numbers with the sign changed, each at its place. Who computes with the tensor
-reads an ordinary array, and its strides and offset are those on the storage itself.
+PyTorch stores a bit in the tensor and changes the sign on every read. NumPy's arrays cannot do
+that. Here a tensor with a bit uses a *mirror*: memory as large as its storage with the same values,
+each with its sign changed, at the same offset. Operations on the tensor read an ordinary array,
+whose strides and offset are those on the storage itself.
 
-A write to one side is carried to the other where writes are counted. The counters of these tensors
-are of classes that do it when they are set, as InferenceCounter refuses: tensors without bits keep
-the counter they have, and pay nothing. The tensors of one alias set still count together.
+A write to one side is copied to the other when the version is incremented. The counters of these
+tensors have classes that do so when they are set, as InferenceCounter does its check. Tensors
+without bits have ordinary counters at no cost. All tensors of an alias set still share the version.
 
-What nobody counts (a write through `numpy()`, or through a `.data` that was taken before) is seen
-in the mirror after the next counted write, and when a bit is taken again.
+Uncounted writes (through `numpy()`, or an earlier `.data`) appear in the mirror after the next
+counted write, or when a bit is set again.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Array = np.ndarray[Any, Any]
 
 
 class Bits(NamedTuple):
-    """How a tensor's memory is to be read."""
+    """How a tensor's memory is read: conjugated, negated."""
 
     conj: bool
     neg: bool
 
     def turned(self, by: Bits) -> Bits:
-        """These and others: what is turned twice is as it was."""
+        """These bits combined with others. Setting a bit twice clears it."""
         return Bits(self.conj is not by.conj, self.neg is not by.neg)
 
 
@@ -48,7 +48,7 @@ PLAIN, CONJ, NEG = Bits(False, False), Bits(True, False), Bits(False, True)
 
 
 class MirrorStorage(Storage):
-    """The storage of a tensor with a bit: to users, the one that it reflects."""
+    """The storage of a tensor with a bit. Users see the original storage."""
 
     __slots__ = ("origin",)
 
@@ -64,7 +64,7 @@ class MirrorStorage(Storage):
 
 
 class Mirror:
-    """A storage's numbers with another sign; it lives as long as a tensor with these bits."""
+    """A copy of a storage with changed signs. It lives as long as a tensor with these bits."""
 
     __slots__ = ("__weakref__", "_array", "_seen", "bits", "origin", "storage")
 
@@ -76,12 +76,12 @@ class Mirror:
         self.storage = MirrorStorage(self._array, origin)
 
     def refresh(self) -> None:
-        """Show what the storage holds."""
+        """Copy the storage to the mirror."""
         self._array[...] = self._turned(self._original())
         self._seen[...] = self._array
 
     def carry(self) -> None:
-        """Give the storage what was written here; what was not written stays as it is there."""
+        """Copy what was written here to the storage; the rest of the storage stays."""
         kind = np.dtype((np.void, self._array.itemsize))
         written = self._array.view(kind) != self._seen.view(kind)
         self._original()[written] = self._turned(self._array[written])
@@ -95,7 +95,7 @@ class Mirror:
 
 
 def negated(values: Any) -> Any:
-    """The same numbers with the other sign; of the dtypes NumPy cannot count with, bit by bit."""
+    """The values negated; bit by bit for dtypes that NumPy cannot compute with."""
     if values.dtype.kind != "V":
         return np.negative(values)
     bare = values.view(np.dtype(f"u{values.itemsize}"))
@@ -112,7 +112,7 @@ class Mirrors:
         self._alive: WeakValueDictionary[Key, Mirror] = WeakValueDictionary()
 
     def of(self, origin: Storage, key: Key) -> Mirror:
-        """The one for a dtype and these bits."""
+        """The mirror for a dtype and these bits."""
         found = self._alive.get(key)
         if found is None:
             found = self._alive[key] = Mirror(origin, *key)
@@ -125,7 +125,7 @@ class Mirrors:
 
 
 class Reflected:
-    """What a counter knows of the mirrors of its memory, and the counters that count with it."""
+    """A counter's reference to the mirrors of its memory, and counters with the same version."""
 
     __slots__ = ("counters", "mirrors")
 
@@ -135,11 +135,11 @@ class Reflected:
 
 
 VALUE: Any = VersionCounter.__dict__["value"]
-"""The field itself, which a watcher reads."""
+"""The slot itself, which a watcher reads."""
 
 
 class OriginalCounter(VersionCounter):
-    """The counter of memory that has mirrors: a write shows in them as soon as it is counted."""
+    """The counter of memory with mirrors: a counted write updates them at once."""
 
     __slots__ = ()
 
@@ -156,7 +156,7 @@ class OriginalCounter(VersionCounter):
 
 
 class BitsCounter(VersionCounter):
-    """The counter of tensors with a bit: the one of their aliases without, seen from the mirror."""
+    """The counter of tensors with a bit: that of the aliases, plus copying from the mirror."""
 
     __slots__ = ("__weakref__", "mirror", "original")
 
@@ -186,7 +186,7 @@ class BitsCounter(VersionCounter):
 
 
 class InferenceOriginal(InferenceCounter, OriginalCounter):
-    """The same of inference tensors: it counts nothing, and still tells the mirrors."""
+    """The same for inference tensors: counts nothing, but updates the mirrors."""
 
     __slots__ = ()
 
@@ -216,14 +216,14 @@ def bits_of(tensor: Any) -> Bits:
 
 
 def origin_of(tensor: Any) -> Storage:
-    """The storage that a tensor is on to users, where its mirror is none."""
+    """The storage that users see: for a mirror, the original."""
     versions, storage = tensor._versions, tensor.untyped_storage()
     found: Storage = versions.mirror.origin if isinstance(versions, BitsCounter) else storage
     return found
 
 
 def turned(tensor: Any, by: Bits) -> tuple[Array, Storage, VersionCounter]:
-    """What a tensor with other bits on the same memory is made of."""
+    """Array, storage and counter of a tensor with other bits on the same memory."""
     array, versions = tensor._array, tensor._versions
     if isinstance(versions, BitsCounter):
         mirror, versions = versions.mirror, versions.original
@@ -242,7 +242,7 @@ def turned(tensor: Any, by: Bits) -> tuple[Array, Storage, VersionCounter]:
 
 
 def _counter(original: Any, origin: Storage, key: Key) -> BitsCounter:
-    """The counter for tensors with these bits, of an alias set that is reflected from now on."""
+    """The counter for tensors with these bits. The alias set has mirrors from now on."""
     mirrors = _MIRRORS.get(origin)
     if mirrors is None:
         mirrors = _MIRRORS[origin] = Mirrors()
@@ -259,9 +259,9 @@ def _counter(original: Any, origin: Storage, key: Key) -> BitsCounter:
 
 
 def uncounted(versions: Any) -> Any:
-    """The counter of a `.data`: none, but of memory with mirrors one that still tells them."""
+    """The counter of a `.data`: None, or for memory with mirrors one that updates them."""
     if isinstance(versions, InferenceOriginal | InferenceBits):
-        return versions  # it counts nothing
+        return versions  # counts nothing
     if isinstance(versions, OriginalCounter):
         return _reflecting(versions)
     if isinstance(versions, BitsCounter):

@@ -1,4 +1,4 @@
-"""Arrays of NumPy whose memory a tensor borrows."""
+"""NumPy arrays whose memory a tensor uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_strides(array: Any) -> None:
 
 
 class _Lender:
-    """An array, as memory that may be written to."""
+    """An array whose memory is presented as writable."""
 
     def __init__(self, array: Any) -> None:
         interface = dict(array.__array_interface__)
@@ -28,7 +28,7 @@ class _Lender:
 
 
 def lent(array: Any) -> Any:
-    """The memory of an array nobody may write to, which a tensor could: as in PyTorch."""
+    """The memory of a read-only array, writable for a tensor, as in PyTorch."""
     warn_once(
         "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
         "This means writing to this tensor will result in undefined behavior. You may want to copy "

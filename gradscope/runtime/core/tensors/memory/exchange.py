@@ -14,7 +14,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class _Writable:
-    """A tensor of another library that says its memory may be written to, as PyTorch takes it."""
+    """A tensor of another library, presented as writable, as PyTorch does."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -27,7 +27,7 @@ class _Writable:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
-    """A tensor on the memory of another library's."""
+    """A tensor that uses the memory of another library."""
     if isinstance(ext_tensor, Tensor):
         array = ext_tensor._array
     elif isinstance(ext_tensor, np.ndarray):
@@ -47,7 +47,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 class _Capsule:
-    """A capsule, as NumPy takes it: in the hands of somebody who has it."""
+    """A DLPack capsule in the form that NumPy accepts."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -60,7 +60,7 @@ class _Capsule:
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A capsule for another library, which may take it once."""
+    """A capsule for another library, which can consume it once."""
     return tensor.__dlpack__()
 
 
@@ -72,7 +72,7 @@ def frombuffer(
     offset: int = 0,
     requires_grad: bool = False,
 ) -> Any:
-    """A tensor on the memory of an object that has a buffer."""
+    """A tensor that uses the memory of a buffer."""
     if not hasattr(buffer, "__buffer__") and not isinstance(
         buffer, bytes | bytearray | memoryview | np.ndarray
     ):
@@ -123,7 +123,7 @@ def from_file(
     dtype: dtype_type | None = None,
     **options: Any,
 ) -> Any:
-    """A tensor on the memory of a file; with `shared`, what is written to it is written there."""
+    """A tensor that uses the memory of a file. With `shared`, writes go to the file."""
     from gradscope.runtime.core.dtypes.dtypes import get_default_dtype
 
     kind = (dtype or get_default_dtype()).numpy

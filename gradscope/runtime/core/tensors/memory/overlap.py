@@ -1,4 +1,4 @@
-"""Writes that would meet memory twice: in what they write to, or in what they read."""
+"""Checks for writes to overlapping memory: within the target, or with an input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def repeats(array: Any) -> bool:
-    """Whether an element stands at several places because a dim has no step, as `expand` makes."""
+    """Whether an element has several indices because a dim has stride 0, as after `expand`."""
     return (
         0 in array.strides
         and array.size > 0
@@ -36,7 +36,7 @@ def refuse_repeated(target: TensorFields) -> None:
 
 @layout_only
 def check_memory(target: TensorFields, inputs: tuple[Any, ...], plan: RoadPlan) -> None:
-    """The checks of a write that says itself which memory it may share."""
+    """The memory checks of a write, as its plan declares them."""
     memory = plan.memory
     assert memory is not None
     if memory.itself and _same_data(target._array, inputs[-1]):
@@ -64,10 +64,10 @@ def check_memory(target: TensorFields, inputs: tuple[Any, ...], plan: RoadPlan) 
 def refuse_partial_overlap(
     target: TensorFields, inputs: tuple[Any, ...], *, apart: bool = False
 ) -> None:
-    """Refuse a write into memory of which an input sees another part, or sees it in another order.
+    """Refuse a write to memory that an input sees partially or in another order.
 
-    As in PyTorch, only memory that both fill without holes is looked at. `apart`: an input may not
-    see that memory in any order.
+    As in PyTorch, only memory without holes is checked. `apart`: an input may not share the memory
+    in any order.
     """
     written = target._array
     for source in inputs:
@@ -85,7 +85,7 @@ def refuse_partial_overlap(
 
 @layout_only
 def _same_data(written: Any, source: Any) -> bool:
-    """Whether a tensor is written to itself, seen by the same sizes and steps."""
+    """Whether source and target are the same memory with the same sizes and strides."""
     array = getattr(source, "_array", None)
     return array is written or (
         array is not None
@@ -97,7 +97,7 @@ def _same_data(written: Any, source: Any) -> bool:
 
 
 def _steps(array: Any) -> list[int]:
-    """The strides of dims that have more than one element."""
+    """The strides of dims with more than one element."""
     return [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
 
 

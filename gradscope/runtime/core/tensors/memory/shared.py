@@ -1,10 +1,10 @@
-"""Memory that several processes write to and read, and how one hands it to another.
+"""Memory shared between processes, and how it is passed on.
 
 # Note [Memory without a name]
-The memory is a file that has no name, as in PyTorch's strategy `file_descriptor`: whoever holds its
-descriptor, or a mapping of it, keeps it alive, and when the last has gone, so is the memory, no
-matter how they ended. A forked child has the mapping. To others `multiprocessing` hands on the
-descriptor, which works while the sender lives. What arrives twice in a process is one memory there.
+The memory is a file without a name, as in PyTorch's strategy `file_descriptor`. A descriptor or a
+mapping keeps it alive, and the memory is freed when the last one is gone, however the processes
+end. A forked child has the mapping. `multiprocessing` passes the descriptor to other processes,
+which works while the sender is alive. Memory that arrives twice in a process is mapped once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _OPEN = Path("/proc/self/fd")
 
 
 class Mapping(mmap.mmap):
-    """A mapping that knows its file, and the descriptor of it that stays open as long as it is."""
+    """A mapping of a file, with the descriptor that stays open as long as it lives."""
 
     file: tuple[int, int]
     descriptor: int
-    owned: bool  # the descriptor is not the mapping's own
+    owned: bool  # False: another object owns the descriptor
 
     def __del__(self) -> None:
         if self.owned:
@@ -37,7 +37,7 @@ class Mapping(mmap.mmap):
 
 
 _here: WeakValueDictionary[tuple[int, int], np.ndarray[Any, Any]] = WeakValueDictionary()
-"""The shared memory in this process, by its file."""
+"""The shared memory in this process, by file."""
 
 
 def shared_storage(size: int, device: Any = None) -> Storage:
@@ -50,7 +50,7 @@ def shared_storage(size: int, device: Any = None) -> Storage:
 
 
 def received(descriptor: int, size: int) -> Storage:
-    """The memory behind a descriptor, which is closed: this process has it already, or has now."""
+    """The memory of a descriptor, mapped if it is not yet. The descriptor is closed."""
     try:
         known = _here.get(_identity(descriptor))
         return _mapped(descriptor, size, None) if known is None else Storage(known)
@@ -59,7 +59,7 @@ def received(descriptor: int, size: int) -> Storage:
 
 
 def mapping_of(array: np.ndarray[Any, Any]) -> mmap.mmap | None:
-    """The shared mapping under an array, if that is where its memory is."""
+    """The shared mapping that an array uses, if any."""
     base: Any = root_of(array).base
     return base if isinstance(base, mmap.mmap) else None
 
@@ -75,7 +75,7 @@ def _new_file(size: int) -> int:
 
 
 def _mapped(descriptor: int, size: int, device: Any) -> Storage:
-    guess = os.dup(descriptor)  # the lowest number that is free, which the mapping takes next
+    guess = os.dup(descriptor)  # the lowest free number, which the mapping takes next
     os.close(guess)
     mapping = Mapping(descriptor, max(size, 1))
     mapping.file, mapping.owned = _identity(descriptor), False
@@ -88,13 +88,13 @@ def _mapped(descriptor: int, size: int, device: Any) -> Storage:
 
 
 def _own_descriptor(file: tuple[int, int], guess: int, other: int) -> int | None:
-    """The descriptor that a mapping keeps for itself, of which Python does not tell the number."""
+    """The descriptor that a mapping keeps, whose number Python does not tell."""
     numbers = (int(entry.name) for entry in _OPEN.iterdir()) if _OPEN.is_dir() else ()
     for number in (guess, *numbers):
         try:
             if number != other and _identity(number) == file:
                 return number
-        except OSError:  # closed by now
+        except OSError:  # already closed
             continue
     return None
 

@@ -1,4 +1,4 @@
-"""The bytes several views share, and the one counter of writes to them."""
+"""Storages, which views share, and their version counter."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gradscope.runtime.core.state.thread import local
 
 
 class VersionCounter:
-    """How many in-place writes a set of aliases has seen.
+    """The number of in-place writes to a set of aliases.
 
-    `writer` is the last operation that wrote, `place` where that was (in anomaly mode), and
-    `recorded` a watcher's. They are set with the first write: ask for them with a default.
+    `writer` is the last operation that wrote, `place` its location (in anomaly mode), and
+    `recorded` a watcher's number. They are set by the first write: read them with a default.
     """
 
     __slots__ = ("place", "recorded", "reflected", "value", "writer")
@@ -24,17 +24,17 @@ class VersionCounter:
     writer: Any
     place: str
     recorded: Any
-    reflected: Any  # of memory that is also read with another sign, see bits.py
+    reflected: Any  # memory with mirrors, see bits.py
 
     tracks: ClassVar[bool] = True
-    """Whether it counts at all: in inference mode nothing is counted."""
+    """Whether it counts. False in inference mode."""
 
     def __init__(self, value: int = 0) -> None:
         self.value = value
 
 
 class InferenceCounter(VersionCounter):
-    """What a tensor made in inference mode has for a counter. It counts nothing."""
+    """The counter of an inference tensor, which counts nothing."""
 
     __slots__ = ()
 
@@ -54,25 +54,25 @@ class InferenceCounter(VersionCounter):
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """What has to learn of a write although nothing is counted: nobody, of ordinary memory."""
+        """Called on uncounted writes. Ordinary memory needs nothing."""
 
 
 _slot = VersionCounter.__dict__["value"]
 
 
 def root_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array that owns the memory, or was handed in by the user."""
+    """The array that owns the memory, or that the user passed in."""
     while True:
         base = array.base
         if not isinstance(base, np.ndarray):
-            base = getattr(base, "base", None)  # what NumPy's as_strided puts between two arrays
+            base = getattr(base, "base", None)  # the object that as_strided puts between
             if not isinstance(base, np.ndarray):
                 return array
         array = base
 
 
 class Indexed:
-    """What storages of bytes and of numbers share: their elements, one by one."""
+    """Indexing of storages, of bytes and of typed elements."""
 
     __slots__ = ()
 
@@ -98,9 +98,9 @@ class Indexed:
 
 
 class Storage(Indexed):
-    """The memory under a tensor and all its views.
+    """The memory of a tensor and all its views.
 
-    `array` is the array that owns the memory or was handed in by the user; views keep it alive.
+    `array` is the array that owns the memory or was passed in by the user. Views keep it alive.
     """
 
     __slots__ = ("__weakref__", "array", "device", "record_nr")
@@ -116,12 +116,12 @@ class Storage(Indexed):
     size = __len__ = nbytes
 
     def bytes(self) -> np.ndarray[Any, Any]:
-        """The memory as one row of bytes."""
+        """The memory as an array of bytes."""
         lend(self.array)
         return _flat_bytes(self.array)
 
     def address(self) -> int:
-        """Where the memory starts: the lowest byte of any element."""
+        """The address of the lowest byte."""
         return int(np.lib.array_utils.byte_bounds(self.array)[0])
 
     def data_ptr(self) -> int:
@@ -135,7 +135,7 @@ class Storage(Indexed):
         return self
 
     def resize_(self, size: int) -> Storage:
-        """Only the size it has: memory belongs to the arrays on it, which would not learn of it."""
+        """Accepts only the present size: arrays that use the memory would not notice a change."""
         if size != self.nbytes():
             raise NotImplementedError(
                 f"gradscope's runtime cannot resize a storage ({self.nbytes()} bytes, resize_ to "
@@ -145,7 +145,7 @@ class Storage(Indexed):
         return self
 
     def elements(self) -> np.ndarray[Any, Any]:
-        """What indices are into: bytes."""
+        """What indices refer to: bytes."""
         return self.bytes().view(np.uint8)
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class Storage(Indexed):
 
 
 def shown(storage: Any, name: str) -> str:
-    """A storage in full, one element a line."""
+    """The repr of a storage, one element a line."""
     lines = [f" {each}\n" for each in storage.tolist()]
     return f"{''.join(lines)}[{name} of size {len(storage)}]"
 
@@ -165,7 +165,7 @@ def strided(
     strides: tuple[int, ...],
     offset: int,
 ) -> np.ndarray[Any, Any]:
-    """The window on `storage` with this geometry; strides and offset count elements."""
+    """The view of `storage` with this geometry. Strides and offset count elements."""
     item = dtype.itemsize
     low, high = np.lib.array_utils.byte_bounds(storage.array)
     reach = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
@@ -176,17 +176,17 @@ def strided(
             f"bounds for storage of size {high - low}"
         )
     flat = _flat_bytes(storage.array)
-    if 0 in shape:  # wherever it would begin
+    if 0 in shape:  # any offset is valid
         steps = tuple(s * item for s in strides)
         made: np.ndarray[Any, Any] = np.asarray(_Nothing(flat, dtype, shape, steps, offset * item))
-        return made.view(dtype)  # a dtype that NumPy does not know by its letters
+        return made.view(dtype)  # a dtype without a letter in NumPy
     return np.ndarray(
         shape, dtype, buffer=flat, offset=offset * item, strides=tuple(s * item for s in strides)
     )
 
 
 class _Nothing:
-    """What an array without elements is made of that begins anywhere, also beyond its memory."""
+    """The base of an empty array at any offset, also beyond its memory."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Nothing:
 
 
 def _flat_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The memory of an array as one row of bytes, whatever order its elements stand in."""
+    """The memory of an array as bytes, in the order of memory."""
     low, high = np.lib.array_utils.byte_bounds(array)
     if array.flags.c_contiguous:
         return array.reshape(-1).view(np.uint8)
@@ -223,13 +223,13 @@ def _window(start: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
 
 
 def elements(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """The strides of an array, counted in elements as PyTorch does."""
+    """The strides of an array in elements, as in PyTorch."""
     item = array.itemsize
     return tuple(stride // item for stride in array.strides)
 
 
 def offset_of(array: np.ndarray[Any, Any], storage: Storage) -> int:
-    """How many elements lie between the start of the storage and the array's first element."""
+    """The offset of the array's first element in the storage, in elements."""
     place = int((array.__array_interface__["data"][0] - storage.address()) // array.itemsize)
     if array.size == 0 and not 0 <= place * array.itemsize <= storage.nbytes():
         return 0
@@ -237,7 +237,7 @@ def offset_of(array: np.ndarray[Any, Any], storage: Storage) -> int:
 
 
 def dense(array: Any) -> bool:
-    """Whether the elements fill their memory without holes or overlap, in any order of the dims."""
+    """Whether the elements fill their memory without holes or overlap, in any order of dims."""
     expected = array.itemsize
     steps = sorted(
         (abs(step), size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1

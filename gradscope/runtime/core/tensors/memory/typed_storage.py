@@ -1,4 +1,4 @@
-"""Storages as pickles know them: bytes, and the dtype of what they hold."""
+"""Storages in pickles: bytes with a dtype."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ UntypedStorage = Storage
 
 
 class TypedStorage(Indexed):
-    """A storage and the dtype of its elements, or None where a pickle says that apart.
+    """A storage and the dtype of its elements, or None if a pickle stores that separately.
 
-    A tensor is taken apart into one of these, its sizes and its strides. A copy of the parts shares
-    the storage; a pickle holds the bytes of all of it, however little of it the tensor shows.
+    A tensor is reduced to one of these, its sizes and its strides. A copy shares the storage; a
+    pickle contains all bytes of the storage, even if the tensor shows only a part.
     """
 
     __slots__ = ("bare", "dtype")
@@ -31,7 +31,7 @@ class TypedStorage(Indexed):
         self.dtype = dtype
 
     def memory(self) -> memoryview:
-        """The bytes, once its device has computed them."""
+        """The bytes, after waiting for the device."""
         if self.bare.device is not None:
             stream_of(self.bare.device).synchronize()
         return self.bare.bytes().data
@@ -44,7 +44,7 @@ class TypedStorage(Indexed):
         return self.bare.device or CPU
 
     def elements(self) -> np.ndarray[Any, Any]:
-        """What indices are into: numbers of the dtype."""
+        """What indices refer to: elements of the dtype."""
         memory: np.ndarray[Any, Any] = self.bare.bytes()
         return memory if self.dtype is None else memory.view(self.dtype.numpy)
 
@@ -75,7 +75,7 @@ class TypedStorage(Indexed):
 
 
 def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage:
-    """The storage that was pickled, in memory of its own."""
+    """An unpickled storage with its own memory."""
     if device is not None and not ThreadState.devices:
         ThreadState.use_devices()
     return TypedStorage(Storage(np.frombuffer(bytearray(memory), np.uint8), device), dtype)
@@ -83,7 +83,7 @@ def restored(memory: Any, dtype: dtype_type | None, device: Any) -> TypedStorage
 
 @captured_as("answer")
 def storage(self: Any) -> Any:
-    """The memory as numbers of this dtype, which PyTorch no longer recommends."""
+    """The memory as elements of this dtype. PyTorch no longer recommends it."""
     warn_once(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
         "be the only storage class. This should only matter to you if you are using storages "

@@ -1,1 +1,1 @@
-"""What nodes keep of tensors for their backward."""
+"""Tensors that nodes save for backward."""

@@ -1,4 +1,4 @@
-"""What users see of the values a node keeps: `_saved_*`, `_raw_saved_*` and `saved_tensors`."""
+"""Users' access to saved values: `_saved_*`, `_raw_saved_*` and `saved_tensors`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 
 class SavedTensor:
-    """A place where a node keeps a tensor: one of its slots, or a place in a slot of several."""
+    """A saved tensor of a node: a slot, or an item of a slot that is a list."""
 
     __slots__ = ("_node", "_place", "_slot")
 
@@ -37,7 +37,7 @@ class SavedTensor:
         return made
 
     def _value(self) -> Any:
-        """What is kept here; None where nothing is, or no longer."""
+        """The saved value; None if there is none, or if it was released."""
         kept = self._node._saved
         if kept is None:
             return None
@@ -46,7 +46,7 @@ class SavedTensor:
 
     @property
     def data(self) -> Any:
-        """What is kept, as it is: packed, if it went through hooks."""
+        """The saved value as stored: packed, if it has hooks."""
         value = self._value()
         if not isinstance(value, SavedVariable):
             return _plain(value)
@@ -66,7 +66,7 @@ class SavedTensor:
         return None if value is None else unpack_tensor(self._node, _plain(value), self._slot)
 
     def register_hooks(self, *hooks: Any) -> None:
-        """Let what is kept here go through these (pack, unpack), once."""
+        """Set hooks (pack, unpack) on this saved value, once."""
         if len(hooks) != 2 or not all(map(callable, hooks)):
             raise TypeError(
                 "register_hooks(): incompatible function arguments. The following argument types "
@@ -79,11 +79,11 @@ class SavedTensor:
             value = self._as_variable(_plain(value))
         if value.hooks is not None:
             raise errors.saved_hooks_twice()
-        self._node.extra()  # so that its run is told in words, and the hook in it
+        self._node.extra()  # so that its run and the hook in it are reported by methods
         value.pack_again(hooks)
 
     def _as_variable(self, tensor: Any) -> SavedVariable:
-        """Keep the value in a way that can be packed."""
+        """Store the value in a form that can be packed."""
         made = SavedVariable()
         made.is_leaf = tensor._edge is None and not (tensor._meta and tensor._meta.detached)
         made.tensor = tensor
@@ -109,12 +109,12 @@ NOTHING_LEFT = (
 
 
 def _plain(value: Any) -> Any:
-    """A kept value as a tensor: Python numbers are kept as arrays."""
+    """A saved value as a tensor. Python numbers are saved as arrays."""
     return Tensor.from_array(np.asarray(value.item())) if isinstance(value, np.ndarray) else value
 
 
 def saved_value(node: Node, index: int) -> Any:
-    """What a node keeps in a slot, as `grad_fn._saved_other` shows it: unpacked."""
+    """The content of a slot as `grad_fn._saved_other` shows it: unpacked."""
     if node._saved is None:
         freed(node)
     value = node._saved[index]
@@ -131,7 +131,7 @@ WHOLE_NUMBERS = frozenset({
     "diagonal", "dim", "dim0", "dim1", "dim2", "dimension", "dims", "end", "ignore_index", "index",
     "offset", "pad", "padding_idx", "shifts", "start",
 })  # fmt: skip
-"""Slots of options that PyTorch declares as int: it shows negative ones without their sign."""
+"""Slots of options that PyTorch declares as int: it shows negative values as unsigned."""
 
 
 def _unsigned(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Values kept for backward: what they were, whether they still are, and how to read them back."""
+"""Saved variables: values saved for backward, version checks, and unpacking."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Tensor: Any = None
 NOTHING = object()
 
 PACK, UNPACK = 6, 7
-"""What a watcher knows these hooks as."""
+"""Kinds of these hooks, as reported to a watcher."""
 
 
 class SavedVariable:
-    """A value kept for backward and the version it had.
+    """A saved value and its version.
 
-    An input is kept as the tensor itself, so that it unpacks to the same object. An output is kept
-    as its array, counter and place, and unpacks to another tensor with the same history: keeping
-    the tensor would close a cycle with its own node.
+    An input is saved as the tensor itself, so that it unpacks to the same object. An output is
+    saved as array, counter and edge, and unpacks to another tensor with the same node: saving the
+    tensor would create a reference cycle with its own node.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class SavedVariable:
         "versions",
     )
 
-    _versions = NOTHING  # the roads take whatever has a counter of its own to `unpack_array`
+    _versions = NOTHING  # roads pass values with their own counter to `unpack_array`
 
     def __init__(self) -> None:
         self.tensor: TensorType | None = None
@@ -69,7 +69,7 @@ class SavedVariable:
         return 0 if versions is None else versions.value
 
     def pack_again(self, hooks: tuple[Any, Any]) -> None:
-        """Pack what has been kept so far: these hooks see it without its history."""
+        """Pack the saved value. These hooks receive it detached."""
         tensor = self.tensor
         if tensor is None:
             bare = Tensor.from_array(self.array)
@@ -82,7 +82,7 @@ class SavedVariable:
 
 @layout_only
 def save_input(tensor: Any, state: ThreadState) -> Any:
-    """Keep an input. None and Python numbers are kept as they are."""
+    """Save an input. None and Python numbers are saved unchanged."""
     if tensor is None or not isinstance(tensor, Tensor):
         return tensor
     versions = tensor._versions
@@ -105,7 +105,7 @@ def save_input(tensor: Any, state: ThreadState) -> Any:
 
 @layout_only
 def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVariable:
-    """Keep an output of `node` without holding the tensor that has `node` as its history."""
+    """Save an output of `node` without a reference to the tensor."""
     if tensor._versions is None:
         tensor._versions = versions = new(VersionCounter)
         versions.value = 0
@@ -131,7 +131,7 @@ def save_output(tensor: Any, node: Node, nr: int, state: ThreadState) -> SavedVa
 
 
 def _let_see_its_node(tensor: Any, node: Any, nr: int) -> None:
-    """Let a pack hook see an output as it will be, with its node as its history."""
+    """Attach the node to an output that a pack hook receives."""
     op = getattr(node, "op", None)
     if op is None or tensor._edge is not None or tensor._meta is not None:
         return
@@ -142,11 +142,11 @@ def _let_see_its_node(tensor: Any, node: Any, nr: int) -> None:
 
 @layout_only
 def pack(saved: SavedVariable, tensor: Any, hooks: tuple[Any, Any]) -> None:
-    """Hand a value to a pack hook and keep what it returns in its place."""
+    """Call a pack hook with a value, and save its result instead."""
     state, here = local.state, probe.here
     before = version_of(tensor)
     saved.hooks = hooks
-    saved.packed = NOTHING  # as long as the hook has not returned
+    saved.packed = NOTHING  # until the hook returns
     saved.tensor = None
     saved.array = None
     if here is not None:
@@ -168,7 +168,7 @@ def version_of(tensor: Any) -> int:
 
 
 def _remember(saved: SavedVariable, tensor: Any) -> None:
-    """What an input's history was, for the tensor that unpacking will make."""
+    """Store an input's edge, for the tensor that unpacking creates."""
     saved.is_leaf = tensor.is_leaf
     saved.edge = tensor.gradient_edge()
     saved.fw_grad = None if tensor._meta is None else tensor._meta.fw_grad
@@ -176,7 +176,7 @@ def _remember(saved: SavedVariable, tensor: Any) -> None:
 
 @layout_only
 def unpack_array(node: Any, value: Any, slot: int) -> Any:
-    """The array of a saved value, after making sure that it is still the saved one."""
+    """The array of a saved value, after checking its version."""
     if value.__class__ is SavedVariable:
         if value.hooks is not None:
             return _unhooked(value, node)._array
@@ -203,7 +203,7 @@ def unpack_array(node: Any, value: Any, slot: int) -> Any:
 
 
 def tell_reading(node: Any, value: Any, slot: int) -> None:
-    """Tell a watcher that the program reads this back; of hooks it is told by themselves."""
+    """Report to a watcher that the program reads this. Hooks are reported separately."""
     here = probe.here
     if here is None:
         return
@@ -213,7 +213,7 @@ def tell_reading(node: Any, value: Any, slot: int) -> None:
 
 
 def _has_no_history(tensor: Any) -> bool:
-    """Whether a saved tensor is none's result; a view learns here that its base was written to."""
+    """Whether a saved tensor is not a result. Updates a view whose base was modified."""
     if tensor._edge is None and tensor._meta is not None and tensor._meta.is_view:
         tensor.history()
     return tensor._edge is None
@@ -221,7 +221,7 @@ def _has_no_history(tensor: Any) -> bool:
 
 @layout_only
 def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
-    """A saved value as a tensor with its history."""
+    """A saved value as a tensor with its node."""
     if value.__class__ is SavedVariable:
         if value.hooks is not None:
             return _with_history(_unhooked(value, node), value, node)
@@ -244,16 +244,16 @@ def unpack_tensor(node: Any, value: Any, slot: int) -> Any:
 
 
 def _place_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None]:
-    """The history of a saved output: the node that made it, or for a view its own while it lives.
+    """The edge of a saved output: the node that created it, or for a view its own while it lives.
 
-    Of that the node knows without holding it, since it leads through the base back to the node.
+    The node references the latter weakly, since it leads through the base back to the node.
     """
     held = None if saved.edge is None else saved.edge()
     return (node, saved.nr or 0) if held is None else (held, 0)
 
 
 def _history_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None] | None:
-    """The same for a value that is unpacked; an output without gradient has none."""
+    """The same for an unpacked value; None for an output that requires no grad."""
     op = getattr(node, "op", None)
     if node is None or (op is not None and saved.nr in op.plan.nondifferentiable_outputs):
         return None
@@ -262,7 +262,7 @@ def _history_of_output(saved: SavedVariable, node: Any) -> tuple[Any, int | None
 
 @layout_only
 def _placed(made: Any, where: Any) -> Any:
-    """A tensor without history, on a device."""
+    """A detached tensor on a device."""
     if where is not None and where.type != "cpu":
         made._storage = Storage(made._array, where)
     return made
@@ -270,7 +270,7 @@ def _placed(made: Any, where: Any) -> Any:
 
 @layout_only
 def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
-    """What an unpack hook gives back."""
+    """The result of an unpack hook."""
     assert saved.hooks is not None
     state, here = local.state, probe.here
     unpack = saved.hooks[1]
@@ -289,7 +289,7 @@ def _unhooked(saved: SavedVariable, node: Any) -> TensorType:
 
 @layout_only
 def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
-    """A tensor on what was unpacked, with the history of what was packed, if that had one."""
+    """A tensor with the unpacked data and the edge of the packed tensor, if it had one."""
     if saved.nr is None and saved.edge is None and saved.fw_grad is None:
         return value
     made = Tensor.from_array(value._array)
@@ -306,7 +306,7 @@ def _with_history(value: Any, saved: SavedVariable, node: Any) -> Any:
 
 
 def _with_tangent(made: Any, saved: SavedVariable, node: Any) -> Any:
-    """An unpacked value with the tangent it had when it was saved, or got as a result."""
+    """An unpacked value with the tangent that it had when saved, or got as a result."""
     if saved.nr is None:
         found = saved.fw_grad
     else:
@@ -318,9 +318,9 @@ def _with_tangent(made: Any, saved: SavedVariable, node: Any) -> Any:
 
 
 def without_saved(node: Any) -> tuple[None, ...]:
-    """What a node returns that has let go of what it saved: nothing, if nobody wants anything.
+    """The result of a node whose saved values are released: None, if no gradient is wanted.
 
-    As in PyTorch, what does not depend on which gradients are wanted is asked for all the same.
+    As in PyTorch, values that do not depend on the wanted gradients are read anyway, which raises.
     """
     plan = node.op.plan
     alone = len(plan.differentiable) == 1
@@ -337,7 +337,7 @@ def freed(node: Any) -> NoReturn:
 
 
 def modified(node: Any, what: Any, expected: int, found: int, slot: int) -> NoReturn:
-    """A saved tensor was written to since it was saved."""
+    """Raise the error for a saved tensor that was modified in place."""
     tensor = what if isinstance(what, Tensor) else what.tensor
     array = what.array if tensor is None else tensor._array
     place = ""

@@ -1,1 +1,1 @@
-"""The class of tensors, by the questions that it answers."""
+"""The tensor class, split into files by topic."""

@@ -1,4 +1,4 @@
-"""What may be assigned to `.grad`."""
+"""Checks of values assigned to `.grad`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta
 
 
 def shown_grad_dtype(tensor: Any) -> Any:
-    """The dtype that the gradient of a leaf is to have; None: any."""
+    """The dtype required of a leaf's gradient; None: any."""
     if not tensor.is_leaf_so_far():
         raise errors.grad_dtype_of_non_leaf("accessed", tensor)
     if tensor._meta is None:
@@ -22,7 +22,7 @@ def shown_grad_dtype(tensor: Any) -> Any:
 
 
 def set_grad_dtype(tensor: Any, wanted: Any) -> None:
-    """Let the gradient of a leaf have another dtype, or any."""
+    """Set the dtype required of a leaf's gradient; None: any."""
     if not tensor.is_leaf_so_far():
         raise errors.grad_dtype_of_non_leaf("set", tensor)
     if wanted is not None and not isinstance(wanted, dtypes.dtype):
@@ -39,7 +39,7 @@ def set_grad_dtype(tensor: Any, wanted: Any) -> None:
 
 @layout_only
 def check_grad(tensor: Any, value: Any) -> None:
-    """Refuse what could not be the gradient of this tensor."""
+    """Refuse a value that cannot be the gradient of this tensor."""
     if not hasattr(value, "_array"):
         raise errors.grad_type(value)
     if value is tensor:

@@ -1,4 +1,4 @@
-"""What autograd knows about a tensor beyond its history: gradient, hooks, names, views."""
+"""Autograd fields of a tensor besides its edge: gradient, hooks, names, views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TensorFields(Protocol):
-    """What a tensor is made of, for files that the tensor's own file imports."""
+    """The fields of a tensor, for modules that tensor.py imports."""
 
     _array: np.ndarray[Any, Any]
     _edge: Any
@@ -32,14 +32,14 @@ class TensorFields(Protocol):
 
 
 class AutogradMeta:
-    """A tensor's autograd fields. Results of operations have none until someone needs one."""
+    """A tensor's autograd fields. Results of operations have none until one is needed."""
 
     __slots__ = (
         "accumulator",
         "detached",
         "fw_grad",
         "grad",
-        "grad_dtype",  # set where the user has said one: NumPy's, or None for any
+        "grad_dtype",  # set if the user chose one: NumPy's, or None for any
         "hooks",
         "is_inference",
         "name",
@@ -51,32 +51,32 @@ class AutogradMeta:
 
     is_view = False
     grad_dtypes: ClassVar[bool] = False
-    """Whether anybody has ever set one: who has not pays nothing."""
+    """Whether any was ever set. If not, checks are skipped."""
 
     def __init__(self) -> None:
         self.name: str | None = None
-        self.detached = False  # by detach_(), while nobody had written to it
+        self.detached = False  # by detach_(), with no write since
         self.grad: Any = None  # a tensor
         self.requires_grad = False
-        self.reshaped = False  # whether its dims were changed under its views
+        self.reshaped = False  # whether its dims were changed in place while it had views
         self.retains_grad = False
         self.accumulator: weakref.ref[Node] | None = None
         self.hooks: OrderedDict[int, Callable[..., Any]] | None = None
         self.post_accumulate_hooks: OrderedDict[int, Callable[..., Any]] | None = None
         self.fw_grad: Any = None
-        self.is_inference: bool | None = None  # where assigning `.data` has decided it
+        self.is_inference: bool | None = None  # if assigning `.data` decided it
 
     def dtype_of_grad(self, own: Any) -> Any:
-        """The dtype that `.grad` is to have, NumPy's: the tensor's own unless the user says."""
+        """NumPy's dtype of `.grad`: the tensor's own unless the user chose one."""
         return getattr(self, "grad_dtype", own)
 
     def hold_accumulator(self, node: Node) -> None:
-        """Use this node to gather the gradient, not a new one."""
+        """Use this node to accumulate the gradient, not a new one."""
         self.accumulator = weakref.ref(node)
 
 
 class CreationMeta(IntEnum):
-    """How a view was made, which decides what writing through it means."""
+    """How a view was created, which decides whether it may be modified in place."""
 
     DEFAULT = 0
     IN_CUSTOM_FUNCTION = 1
@@ -88,9 +88,9 @@ class CreationMeta(IntEnum):
 class ViewMeta(AutogradMeta):
     """The autograd fields of a view.
 
-    `chain` replays the view on its base: (operation, options) pairs, first to last. `edge` is the
-    view's history, valid while the alias set has the version `version`. `again` are the places of
-    the chain at which the operation is called again to make the history anew.
+    `chain` replays the view on its base: (operation, options) pairs, in order. `edge` is the view's
+    history, valid while the alias set has version `version`. `again` are the positions of the chain
+    at which the operation is called again to create the history anew.
     """
 
     __slots__ = ("again", "base", "chain", "creation", "edge", "forward", "version")
@@ -109,10 +109,10 @@ class ViewMeta(AutogradMeta):
 
 
 class OddMeta(ViewMeta):
-    """The autograd fields of a view that its own views take after.
+    """The autograd fields of a view whose own views inherit them.
 
     These are dual tensors, their primals, and tensors with a conj or neg bit (memory/bits.py).
-    `forward` is the tensor whose tangent the view shares, and how many steps of the chain lead to
+    `forward` is the tensor whose tangent the view shares, and the number of steps of the chain to
     that tensor; None if it shares none, though it is a view of `base` (see forward_grad.py).
     """
 

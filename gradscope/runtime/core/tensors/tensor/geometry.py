@@ -1,4 +1,4 @@
-"""What a tensor is: its sizes, its strides, its dtype, where it lies."""
+"""Sizes, strides, dtype and device of a tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.core.tensors.size import Size
 
 
 class Geometry:
-    """The part of a tensor that its array decides."""
+    """The part of a tensor that its array determines."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class Geometry:
         return self._array.shape == other._array.shape
 
     def is_set_to(self, tensor: Any) -> bool:
-        """Whether the other shows the very same elements in the same memory."""
+        """Whether the other tensor shows the same elements in the same memory."""
         return bool(
             self.data_ptr() == tensor.data_ptr()
             and self.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
@@ -120,7 +120,7 @@ class Geometry:
         )
 
     def dim_order(self, *, ambiguity_check: bool = False) -> tuple[int, ...]:
-        """The dims, from the one whose steps are largest."""
+        """The dims in order of decreasing stride."""
         steps = self.stride()
         if ambiguity_check and len(set(steps)) < len(steps):
             raise RuntimeError(
@@ -134,7 +134,7 @@ class Geometry:
         return bool(self.device.type == "meta")
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
-        """The tensor itself, since none is sparse."""
+        """Returns the tensor itself: none is sparse."""
         return self if dtype is None else self.to(dtype)
 
     layout = "torch.strided"
@@ -151,7 +151,7 @@ def _at(numbers: tuple[int, ...], dim: Any) -> Any:
 
 
 def _by_steps(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:
-    """Dims from the largest step on: sorted in by PyTorch's way, steps of 0 stay beside others."""
+    """Dims in order of decreasing stride, sorted as in PyTorch; stride 0 is not moved."""
     order: list[int] = []
     for dim in reversed(range(len(shape))):
         place = at = len(order)
@@ -167,7 +167,7 @@ def _by_steps(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]
 
 
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """Strides in elements; those of empty arrays, which NumPy leaves open, are row-major."""
+    """Strides in elements. Those of empty arrays, which NumPy leaves undefined, are row-major."""
     if array.size:
         return elements(array)
     steps: list[int] = []

@@ -1,4 +1,4 @@
-"""Fields of tensors that programs once wrote to: what may still be assigned, and what is said."""
+"""Old attributes of tensors: what may be assigned, and the errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradscope.runtime.core.tensors.tensor.autograd_meta import AutogradMeta
 
 
 class OldFields:
-    """The part of `Tensor` that answers for its hooks by field, `_grad_fn` and `volatile`."""
+    """The part of `Tensor` with the hook dicts, `_grad_fn` and `volatile`."""
 
     __slots__ = ()
 

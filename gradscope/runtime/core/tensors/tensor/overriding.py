@@ -1,4 +1,4 @@
-"""`__torch_function__`: to whom a call is offered, and what is said when nobody takes it."""
+"""`__torch_function__`: offers calls to classes and modes; the error if none takes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gradscope.runtime.core.tensors import wrapping
 
 SUBCLASSES, ALL, SKIP = 1, 2, 4
 """What is disabled on a thread: overriding classes, or modes as well; or both for one call only,
-which is added to what is disabled besides."""
+which is combined with the others.
+"""
 
 PLAIN_METHOD = (
     "Defining your `__torch_function__{} as a plain method is deprecated and will be an error in "
@@ -30,7 +31,7 @@ class Offered(Protocol):
 
 
 class disabled:  # noqa: N801  (a context manager, used like `no_grad`)
-    """Inside, overriding classes are treated as plain tensors."""
+    """Treat instances of overriding classes as plain tensors inside the block."""
 
     level = SUBCLASSES
 
@@ -47,13 +48,13 @@ class disabled:  # noqa: N801  (a context manager, used like `no_grad`)
 
 
 class all_disabled(disabled):  # noqa: N801
-    """Inside, modes do not see calls either."""
+    """The same, and modes do not see calls either."""
 
     level = ALL
 
 
 def skipped() -> bool:
-    """Whether this call is the one that is not to be seen."""
+    """Whether this is the one call that is hidden."""
     state = local.state
     if state.overrides_disabled < SKIP:
         return False
@@ -62,16 +63,16 @@ def skipped() -> bool:
 
 
 def leave_alone(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """A `__torch_function__` for subclasses that want none, such as Parameter."""
+    """A `__torch_function__` for subclasses that override nothing, such as Parameter."""
     with disabled():
         return func(*args, **(kwargs or {}))
 
 
 @layout_only
 def overriders(values: Iterable[Any], *, plain: bool = False) -> list[Any]:
-    """One value of each class that handles functions itself, subclasses before their bases.
+    """One value of each overriding class, subclasses before their bases.
 
-    With `plain`, tensors of no subclass are among them.
+    With `plain`, tensors of no subclass are included.
     """
     found: list[Any] = []
     for value in values:
@@ -88,7 +89,7 @@ def overriders(values: Iterable[Any], *, plain: bool = False) -> list[Any]:
 
 @layout_only
 def overrides(cls: type, *, plain: bool = False) -> bool:
-    """Whether a class handles functions itself."""
+    """Whether a class overrides functions."""
     handler = getattr(cls, "__torch_function__", None)
     if handler is None or handler is leave_alone:
         return False
@@ -96,7 +97,7 @@ def overrides(cls: type, *, plain: bool = False) -> bool:
 
 
 def as_instances(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """The result of a call as it would be for plain tensors, its tensors as instances of `cls`."""
+    """The result of a call as for plain tensors, with its tensors as instances of `cls`."""
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
     with disabled():
@@ -116,7 +117,7 @@ def _converted(result: Any, cls: Any) -> Any:
 
 
 def unwrapped() -> set[Any]:
-    """What subclasses get as it is, not as an instance of theirs."""
+    """Functions whose results are not converted to the subclass."""
     properties: Any = wrapping.Tensor
     known = properties._base, properties.grad, properties._grad
     return {each.__get__ for one in known for each in (one, stood_for(one))}
@@ -156,7 +157,7 @@ def _warn_of_a_plain_method(offered: Offered) -> None:
 
 
 def _refusal(offered: Offered, found: Iterable[Any], mode: Any) -> str:
-    """What is said when nobody took a call."""
+    """The error if no class or mode handled a call."""
     classes = [type(value) for value in found]
     if offered.python:
         text = (

@@ -1,4 +1,4 @@
-"""A tensor's memory seen from elsewhere: other processes, other libraries, Python's functions."""
+"""Sharing of a tensor's memory: other processes, other libraries, Python functions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gradscope.runtime.core.tensors.memory.storage import (
 )
 
 HELD = 4
-"""How often memory is referred to that one tensor is on, and its storage, and who looks at it."""
+"""Reference count of memory that one tensor, its storage and the checking code use."""
 
 
 class DLDeviceType(IntEnum):
-    """Where DLPack says that memory is."""
+    """DLPack's codes of devices."""
 
     kDLCPU = 1  # noqa: N815  (DLPack's name)
     kDLCUDA = 2  # noqa: N815
@@ -34,7 +34,7 @@ class DLDeviceType(IntEnum):
 
 
 class Sharing:
-    """The part of a tensor that lends its memory."""
+    """The part of a tensor that shares its memory."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class Sharing:
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule for another library. What learns is not given away."""
+        """A capsule for another library. Tensors that require grad are refused."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if bits_of(self).conj:
@@ -74,19 +74,19 @@ class Sharing:
         return bool(self.device.type == "cpu")
 
     def is_shared(self) -> bool:
-        """Whether other processes see what is written here."""
+        """Whether the memory is shared with other processes."""
         from gradscope.runtime.core.tensors.memory.shared import mapping_of
 
         array = self._array if bits_of(self) == PLAIN else origin_of(self).array
         return mapping_of(array) is not None
 
     def share_memory_(self) -> Any:
-        """Move to memory that processes share, with all tensors that share it with this one."""
+        """Move to memory that processes share, together with all tensors on the same memory."""
         if not self.is_shared():
             storage = origin_of(self)
             if bits_of(self) == PLAIN:
                 _move(storage, [self, *_others(storage.array, self)])
-            else:  # it looks at a mirror, not at this memory
+            else:  # it uses a mirror, not this memory
                 _move(storage, _others(storage.array, self, HELD - 1))
         return self
 
@@ -94,13 +94,13 @@ class Sharing:
         raise RuntimeError(NO_ACCELERATOR)
 
     def apply_(self, callable: Callable[[Any], Any]) -> Any:
-        """Replace each element by what a Python function makes of it."""
+        """Replace each element by a Python function of it."""
         self._check_detached("apply_")
         self._each(callable, [self._array])
         return self
 
     def map_(self, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
-        """Replace each element by what a function makes of it and another's."""
+        """Replace each element by a Python function of it and another tensor's."""
         self._check_detached("map_")
         if not isinstance(other, Sharing):
             raise TypeError(
@@ -149,7 +149,7 @@ def _as_large(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _move(storage: Storage, tensors: list[Any]) -> None:
-    """Let all tensors on this memory be on shared memory with the same numbers."""
+    """Move all tensors on this memory to shared memory with the same values."""
     from gradscope.runtime.core.tensors.memory.shared import shared_storage
 
     bytes = storage.bytes()
@@ -165,10 +165,10 @@ def _move(storage: Storage, tensors: list[Any]) -> None:
 
 
 def _others(root: Any, tensor: Any, held: int = HELD) -> list[Any]:
-    """The other tensors on this memory, if anybody else holds it at all."""
+    """The other tensors on this memory, if there are other references at all."""
     if sys.getrefcount(root) <= held:
         return []
-    # Not a list of all objects: it would hold tuples that other threads are still filling.
+    # Not a list of all objects: it would include tuples that other threads are still filling.
     return [
         each
         for each in gc.get_referrers(*_derived(Sharing))

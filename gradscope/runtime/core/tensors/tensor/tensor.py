@@ -1,7 +1,7 @@
-"""The tensor: an array, its history, and the words users say to it.
+"""The tensor class: an array, its edge in the graph, and methods.
 
-Operations become methods when their families are loaded (see ops/__init__.py); what is written out
-here and in this folder has no derivative. Rooms above this one add methods, too (`add_methods`):
+Operations become methods when their families are loaded (see ops/__init__.py). What is written out
+here and in this folder has no derivative. Higher packages add methods, too (`add_methods`):
 autograd/tensor_methods.py, copying.py, making/factories.py, memory/typed_storage.py.
 """
 
@@ -45,10 +45,10 @@ from gradscope.runtime.core.tensors.wrapping import wrap
 
 
 class Tensor(Geometry, OldFields, Sharing, Values):
-    """A multi-dimensional array that remembers how it was made.
+    """A multi-dimensional array that records the operation that created it.
 
     `_edge` is the (node, output number) of an operation's result, None for leaves and for views,
-    whose history `views.edge_of` finds. `_meta` is None until someone needs what it holds.
+    whose history `views.edge_of` finds. `_meta` is None until it is needed.
     """
 
     __slots__ = (
@@ -76,13 +76,13 @@ class Tensor(Geometry, OldFields, Sharing, Values):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What a subclass does that does nothing: its tensors stay tensors of its own."""
+        """The default for subclasses: results are instances of the subclass."""
         return as_instances(cls, func, types, args, kwargs)
 
     @classmethod
     @layout_only
     def from_array(cls, array: Any) -> Any:
-        """A tensor around this very array, without history."""
+        """A detached tensor with this very array."""
         return wrap(array)
 
     @staticmethod
@@ -95,7 +95,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
 
     @staticmethod
     def _make_wrapper_subclass(cls: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG004, PLW0211
-        """A tensor without numbers, for classes whose `__torch_dispatch__` has them elsewhere."""
+        """A tensor without data, for classes with `__torch_dispatch__` that store it elsewhere."""
         refuse_dispatch_by_class(cls)
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
 
@@ -116,20 +116,20 @@ class Tensor(Geometry, OldFields, Sharing, Values):
             self._storage = Storage(self._array)
         return self._storage
 
-    # -- its history ----------------------------------------------------------------------------
+    # -- its graph ------------------------------------------------------------------------------
 
     def meta(self) -> AutogradMeta:
-        """The autograd fields, made on first use."""
+        """The autograd fields, created on first use."""
         if self._meta is None:
             self._meta = AutogradMeta()
         return self._meta
 
     def gradient_edge(self) -> Any:
-        """Where the gradient of this tensor goes: (node, number), or None."""
+        """The edge where the gradient of this tensor goes: (node, number), or None."""
         return self._edge or (edge_of(self) if self._meta is not None else None)
 
     def history(self) -> Any:
-        """The (node, output number) that made this tensor, or None for a leaf."""
+        """The (node, output number) that created this tensor, or None for a leaf."""
         meta = self._meta
         if self._edge is None and isinstance(meta, ViewMeta):
             return view_edge(self, meta)
@@ -150,7 +150,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         return self._edge is None and self.history() is None
 
     def is_leaf_so_far(self) -> bool:
-        """The same without asking: a view learns of writes to its base when it is next used."""
+        """The same without updating a view whose base was modified."""
         meta = self._meta
         return self._edge is None and not (isinstance(meta, ViewMeta) and meta.edge is not None)
 
@@ -183,7 +183,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         raise errors.flag_type()
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Make this leaf gather a gradient, or stop it."""
+        """Set requires_grad of this leaf."""
         if not isinstance(requires_grad, bool):
             raise TypeError(
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
@@ -279,7 +279,7 @@ class Tensor(Geometry, OldFields, Sharing, Values):
             raise errors.integer_data(self)
         take_data(self, value)
         if self._meta is not None and value._array.dtype != self._array.dtype:
-            self._meta.accumulator = None  # it would take gradients of the dtype before
+            self._meta.accumulator = None  # it would accept gradients of the old dtype
         self._array = value._array
         self._storage = value._storage
 
@@ -289,13 +289,13 @@ class Tensor(Geometry, OldFields, Sharing, Values):
         raise errors.data_deleted()
 
     def detach_(self) -> Tensor:
-        """Cut this tensor off from its history."""
+        """Detach this tensor from the graph, in place."""
         if local.state.inference:
             return self
         if self._meta is not None and self._meta.is_view:
             raise detach_view(self)
         if self._edge is not None and not self._version:
-            self.meta().detached = True  # nodes may have saved it as it is, and have to learn of it
+            self.meta().detached = True  # nodes that saved it must notice
             if self._versions is None:
                 self._versions = VersionCounter()
         self._edge = None
@@ -314,11 +314,11 @@ class Tensor(Geometry, OldFields, Sharing, Values):
 
 builtin_type = type
 FIELDS = ("_array", "_edge", "_meta", "_storage", "_versions", "record_nr")
-"""What a tensor is made of."""
+"""The fields of a tensor."""
 
 
 def add_methods(**functions: Callable[..., Any]) -> None:
-    """Give tensors methods that are written in rooms above this one."""
+    """Add methods to tensors that higher packages define."""
     for name, function in functions.items():
         function.__name__, function.__qualname__ = name, f"Tensor.{name}"
         setattr(Tensor, name, function)
@@ -326,7 +326,7 @@ def add_methods(**functions: Callable[..., Any]) -> None:
 
 @layout_only
 def alias_of(source: Tensor, cls: Any) -> Any:
-    """A tensor of class `cls` on the same bytes, counting the same writes, without history."""
+    """A detached tensor of class `cls` on the same memory, with the same counter."""
     made = new(cls)
     made._array = source._array
     made._edge = None

@@ -1,4 +1,4 @@
-"""The way out of a tensor: to Python's numbers, lists and truths, and to NumPy."""
+"""Conversions of a tensor to Python's numbers, lists and booleans, and to NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradscope.runtime.core.tensors.placement import read
 
 
 class Values:
-    """The part of a tensor that gives its numbers away."""
+    """The part of a tensor that converts its values."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Values:
         return (array.astype(np.float32) if array.dtype.kind == "V" else array).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """The tensor's own array, sharing memory."""
+        """The tensor's own array, which shares memory."""
         if ThreadState.devices and force:
             read(self)
         if not force and self.device is not CPU:
@@ -111,7 +111,7 @@ class Values:
 
 
 def _with_bits(tensor: Any, *, force: bool) -> Any:
-    """A copy of what is to be read with another sign, for who insists."""
+    """A copy of a tensor with conj or neg bit, if `force` is set."""
     if force:
         return tensor._array.copy()
     name, bit = ("conj", "conjugate") if bits_of(tensor).conj else ("neg", "negative")
@@ -128,7 +128,7 @@ def _only(tensor: Any) -> Any:
 
 
 def warned_of_history(value: Any) -> Any:
-    """The same, after a word of warning if it is a tensor whose history ends here."""
+    """The value, with a warning if it is a tensor that requires grad."""
     if isinstance(value, Values) and value.requires_grad and local.state.grad_enabled:
         number_of_history(value)
     return value

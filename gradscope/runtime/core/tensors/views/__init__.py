@@ -1,1 +1,1 @@
-"""Views, and writes in place through them."""
+"""Views, and in-place writes through them."""

@@ -1,4 +1,4 @@
-"""Views with a conj or neg bit: how they are attached to what they are views of."""
+"""Views with a conj or neg bit: how they are attached to their base."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def attach_turned(bits: Bits) -> Callable[..., None]:
-    """What makes the result of a row a view that reads its input with these bits changed."""
+    """A function that makes the result of a row a view with these bits changed."""
 
     def attach(
         made: Tensor,

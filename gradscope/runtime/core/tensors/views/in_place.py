@@ -1,4 +1,4 @@
-"""Writes in place: which are refused, with what words, and how a result gets into its tensor."""
+"""In-place writes: which are refused, the errors, and how a result is written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REFUSED = {
 
 
 def refusal(view: Tensor, meta: ViewMeta, what: str) -> Exception:
-    """Why a view made like this cannot take part in a write (`what` is being modified)."""
+    """The error for a view that cannot take part in a write (`what` is being modified)."""
     node, nr = meta.edge or (None, 0)
     made = "" if node is None else f"Output {nr} of {operation_name(node)} is a view"
     modes = {
@@ -54,7 +54,7 @@ def refusal(view: Tensor, meta: ViewMeta, what: str) -> Exception:
 ANYWHERE = RoadPlan(
     (), (), (), 1, "inplace", same_dtype=False, float_only=False, memory=Memory(repeated="")
 )
-"""Of a change to the tensor itself, which writes nothing."""
+"""The plan of a change to the tensor itself, which writes no values."""
 
 
 def check_inplace(
@@ -82,12 +82,12 @@ def _check_view(target: Tensor, inputs: tuple[Any, ...]) -> None:
         check_rebase(target)
         if (
             target.requires_grad and target.is_leaf_so_far()
-        ):  # it has not heard of its base's writes
+        ):  # not yet updated after writes to its base
             raise errors.leaf_in_place(target)
 
 
 def check_rebase(target: Tensor) -> None:
-    """Refuse a new history for a view whose base cannot have one, or that was made in odd ways."""
+    """Refuse a new history for a view whose base cannot have one, or that was created specially."""
     meta = target._meta
     if not isinstance(meta, ViewMeta):
         return
@@ -99,7 +99,7 @@ def check_rebase(target: Tensor) -> None:
 
 @layout_only
 def write(target: Tensor, result: Any, writer: Any) -> None:
-    """Put the result of an operation into the tensor it is named to write to."""
+    """Write the result of an operation to its target."""
     array = target._array
     if result is not array:
         kinds = result.dtype.kind if isinstance(result, np.ndarray | np.generic) else None
@@ -117,7 +117,7 @@ def write(target: Tensor, result: Any, writer: Any) -> None:
 
 
 def count_write(target: Tensor, writer: Any) -> None:
-    """One more write to a tensor and all its aliases, by an operation or something with a name."""
+    """Increment the version of a tensor and its aliases; `writer` is an operation or a name."""
     versions = target._versions
     if versions is None:
         versions = target._versions = VersionCounter(1)
@@ -127,7 +127,7 @@ def count_write(target: Tensor, writer: Any) -> None:
 
 
 def count_told_write(target: Tensor, writer: str) -> None:
-    """The same for a write that only the program knows of, and tells: there is no call to see."""
+    """The same for a write outside of any call, which is reported separately."""
     count_write(target, writer)
     if probe.here is not None:
         probe.here.touched(target)
@@ -140,7 +140,7 @@ def _castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 @layout_only
 def before_write(tensor: Tensor) -> Tensor:
-    """A clone of a tensor that is about to be written to; the clone is a node, as in PyTorch."""
+    """A clone of a tensor that is about to be modified; the clone has a node, as in PyTorch."""
     begin = 0 if probe.here is None else perf_counter_ns()
     clone = REGISTRY["clone"]
     if ThreadState.with_tangents is not None:

@@ -1,10 +1,10 @@
-"""Inference mode: what is made inside records no history and counts no writes.
+"""Inference mode: tensors created inside have no graph and no version.
 
 # Note [Inference tensors]
-A tensor made in inference mode has an `InferenceCounter` for its counter of writes, and so have its
-views: a tensor's counter says whether it is one. Only `.data` and `detach` can give a tensor the
-data of one kind and the counter of the other; its meta then says which it is.
-Inside, `state.grad_enabled` is off whatever grad mode says, so that nothing else has to ask.
+A tensor created in inference mode, and each of its views, has an `InferenceCounter`, which marks it
+as an inference tensor. Only `.data` and `detach` can combine the data of one kind with the counter
+of the other; the tensor's meta then decides. In inference mode `state.grad_enabled` is off whatever
+grad mode is, so that no other check is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_inference(tensor: TensorFields) -> bool:
-    """Whether a tensor was made in inference mode."""
+    """Whether a tensor was created in inference mode."""
     meta, versions = tensor._meta, tensor._versions
     if meta is not None and meta.is_inference is not None:
         return meta.is_inference
@@ -27,23 +27,23 @@ def is_inference(tensor: TensorFields) -> bool:
 
 
 def mark(made: Any) -> None:
-    """Make inference tensors of what an operation made, but for views of other tensors."""
+    """Make the results of an operation inference tensors, except for views of other tensors."""
     for tensor in made if isinstance(made, tuple | list) else (made,):
         if tensor is not None and tensor._versions is None:
             tensor._versions = InferenceCounter()
 
 
 def take_data(tensor: TensorFields, data: TensorFields) -> None:
-    """A tensor that is given another's data is of that kind now, and keeps its counter."""
+    """Assigning `.data` makes a tensor the kind of the new data; its counter stays."""
     inference = is_inference(data)
     if inference != is_inference(tensor):
-        if tensor._versions is None:  # others look only at counters that are there
+        if tensor._versions is None:  # others read only existing counters
             tensor._versions = VersionCounter()
         tensor.meta().is_inference = inference
 
 
 def refuse_saving(tensor: TensorFields) -> None:
-    """An inference tensor may change without being counted, so that backward cannot trust it."""
+    """Refuse to save an inference tensor: it may change without a new version."""
     if is_inference(tensor):
         raise errors.inference_saved(tensor)
     if not tensor._versions.tracks:  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""Views, and what writing through one does to the history of the others.
+"""Views, and how a write through one changes the history of others.
 
 # Note [Whose history a write changes]
 A write through a view changes its base: the base's history becomes a CopySlices node at once. Other
-views of that base learn of it when they are next used: the version they were made at differs from
-the counter's, and so they are given a new history, a strided window on the base's new one.
+views of that base are updated on next use: their version differs from the counter's, so they get a
+new history, a strided view of the base's new one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Edges = tuple[Any, int]
 
 
 def edge_of(tensor: Tensor) -> Edges | None:
-    """Where a gradient of `tensor` goes, for tensors whose history is not simply `_edge`."""
+    """The edge of a gradient of `tensor`, for tensors whose history is not simply `_edge`."""
     meta = tensor._meta
     if meta is None:
         return tensor._edge
@@ -58,7 +58,7 @@ def edge_of(tensor: Tensor) -> Edges | None:
         edge = view_edge(tensor, meta)  # type: ignore[arg-type]
         if edge is not None or not tensor.requires_grad:
             return edge
-        if not meta.requires_grad:  # made without grad, of a base that wants one
+        if not meta.requires_grad:  # created without grad, of a base that requires it
             return NOWHERE
     elif tensor._edge is not None or not meta.requires_grad:
         return tensor._edge
@@ -68,7 +68,7 @@ def edge_of(tensor: Tensor) -> Edges | None:
 
 
 def accumulator(tensor: Tensor) -> Node:
-    """The leaf's node that gathers its gradient; it lives as long as a graph holds it."""
+    """The leaf's node that accumulates its gradient. It lives as long as a graph references it."""
     meta = tensor._meta
     assert meta is not None
     held = meta.accumulator
@@ -80,13 +80,13 @@ _accumulating = RLock()
 
 
 def renew_lock() -> None:
-    """In a forked child: whoever held it is not there."""
+    """Replace the lock in a forked child, where its holder does not exist."""
     global _accumulating  # noqa: PLW0603
     _accumulating = RLock()
 
 
 def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
-    """One for all threads."""
+    """Create one node for all threads."""
     with _accumulating:
         held = meta.accumulator
         node = held() if held is not None else None
@@ -100,7 +100,7 @@ def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
 
 @layout_only
 def share(made: Tensor, source: Tensor) -> None:
-    """Let `made` be an alias of `source`: the same bytes and the same counter of writes."""
+    """Make `made` an alias of `source`: the same memory and version counter."""
     if source._storage is None:
         source._storage = Storage(source._array)
     if source._versions is None:
@@ -120,7 +120,7 @@ def attach_view(
     nr: int = 0,
     creation: CreationMeta = CreationMeta.DEFAULT,
 ) -> None:
-    """Make `made`, whose array is a window on the source's, a view of it."""
+    """Make `made`, whose array is a view of the source's, a view for autograd."""
     array = made._array
     if not _window_on(array, source._array):
         made._versions = None
@@ -133,11 +133,11 @@ def attach_view(
     odd = not made._versions.tracks or (parent is not None and parent.is_inference)  # type: ignore[union-attr]
     if odd and is_inference(source):
         if made._versions.tracks:  # type: ignore[union-attr]
-            made._versions = InferenceCounter()  # its views are none to autograd
+            made._versions = InferenceCounter()  # its views are none for autograd
         return
     if parent is not None and parent.is_view:
         base = parent.base  # type: ignore[attr-defined]
-        made._versions = base._versions  # the source may have been given another
+        made._versions = base._versions  # the source may have got another
         chain = (*parent.chain, (op, options, nr))  # type: ignore[attr-defined]
         inherited, again = parent.creation, parent.again  # type: ignore[attr-defined]
     else:
@@ -159,7 +159,7 @@ def attach_view(
 
 
 def _window_on(array: Any, source: Any) -> bool:
-    """Whether an array shows the memory of another, be it none at all."""
+    """Whether an array uses the memory of another, even if it has no elements."""
     base = array.base
     if base is None or base is source or base is source.base:
         return base is not None
@@ -182,7 +182,7 @@ def attach_views(
 
 
 def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
-    """The view's history, made anew if its aliases were written to since."""
+    """The view's edge, updated if its aliases were modified."""
     if meta.edge is None and not meta.base.requires_grad:
         return None
     current = view._version
@@ -196,7 +196,7 @@ def view_edge(view: Tensor, meta: ViewMeta) -> Edges | None:
 
 
 class AsStridedBackward0(Node):
-    """The history of a view whose base was written to: a strided window on the base."""
+    """The node of a view whose base was modified: a strided view of the base."""
 
     __slots__ = ("window",)
     slots = ("size", "stride", "storage_offset")
@@ -216,16 +216,16 @@ class AsStridedBackward0(Node):
         )
 
     def _wanted(self) -> Any:
-        """The base's shape, if the base wants a gradient."""
+        """The base's shape, if the base requires grad."""
         base, nr = self.next_functions[0]
         return None if base is None else base.input_metadata[nr][0]
 
 
 @layout_only
 def _regenerated(view: Tensor, meta: ViewMeta) -> Edges:
-    """A new history for a view: one window on its base, but for operations that are called again.
+    """A new history for a view: one strided view of its base, except for operations called again.
 
-    From the first of these on, every view of the chain is taken by itself, as in PyTorch.
+    From the first of these on, every view of the chain is called separately, as in PyTorch.
     """
     again = meta.again
     if not again:
@@ -246,7 +246,7 @@ def _regenerated(view: Tensor, meta: ViewMeta) -> Edges:
 
 
 def _taken(source: Any, chain: Chain) -> Any:
-    """A tensor that looks at a part of another, with a strided window as its history."""
+    """A tensor that is a part of another, with a strided view as its history."""
     made = new(source.__class__)
     made._array = replay_arrays(source._array, chain)
     made._storage, made._versions = source.untyped_storage(), source._versions
@@ -266,10 +266,10 @@ def _strided(view: Tensor, source: Tensor, chain: Chain) -> Node:
 
 
 class CopySlices(Node):
-    """The history of a base that was written to through a view.
+    """The node of a base that was modified through a view.
 
-    What it keeps is the node of the write, which sees the part of the gradient that belongs to the
-    view; it lets go of it like any saved value.
+    It saves the node of the write, which receives the part of the gradient that belongs to the
+    view, and releases it like any saved value.
     """
 
     __slots__ = ("window",)
@@ -315,7 +315,7 @@ class CopySlices(Node):
         return (result, *found[1:])
 
     def _wants_the_bases(self) -> bool:
-        """Whether the running backward asks for the gradient of what the base was before."""
+        """Whether the running backward needs the gradient of the base's old value."""
         base, task = self.next_functions[0][0], local.state.task
         if base is None or task is None or task.exec_info is None:
             return base is not None
@@ -323,7 +323,7 @@ class CopySlices(Node):
         return entry is not None and entry.should_execute()
 
     def _blank(self, grad: Any) -> Any:
-        """A tensor laid out as the base."""
+        """A tensor with the layout of the base."""
         return wrapped_on(self.window.blank(grad._array.shape, grad._array.dtype), grad.device)
 
 
@@ -338,7 +338,7 @@ def set_gradient_edge(tensor: Tensor, node: Node, nr: int) -> None:
 
 
 def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
-    """Give a tensor that was written to its new history: Note [Whose history a write changes]."""
+    """Set the new history of a modified tensor: Note [Whose history a write changes]."""
     meta = target._meta
     if meta is None or not meta.is_view:
         before, target._edge = target._edge, (node, nr)
@@ -354,8 +354,8 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
     slices.window = kind(base, meta.chain, target)  # type: ignore[attr-defined]
     slices.input_metadata = ((base._array.shape, base._array.dtype),)
     mark(slices, base)
-    # The write's own first edge leads to the view's old history, where a second derivative of what
-    # it saved may have to go; the base's says whether its gradient is wanted.
+    # The write's own first edge leads to the view's old history, which a second derivative of a
+    # saved value may need. The base's edge says whether its gradient is wanted.
     if slices.next_functions[0][0] is None:
         node.next_functions = (NOWHERE, *node.next_functions[1:])
     before, base._edge = base._edge, (slices, 0)
@@ -366,10 +366,10 @@ def rebase_history(target: Tensor, node: Node, nr: int = 0) -> None:
 
 
 def _follow(meta: AutogradMeta, before: Edges | None, after: Edges) -> None:
-    """Hooks stay with the history they were registered on; a kept gradient follows the tensor."""
+    """Hooks stay with their old history. A retained gradient follows the tensor."""
     meta.hooks = None
     if meta.retains_grad and before is not None:
         node, nr = before
         kept = node.extra().retains_grad.pop(nr, None)
-        if kept is not None:  # it stays behind where dims of the tensor itself were changed
+        if kept is not None:  # it stays if dims of the tensor itself were changed
             after[0].extra().retains_grad[after[1]] = kept

@@ -1,10 +1,10 @@
-"""Windows: the way from a base to a view of it, taken again on other memory.
+"""Windows: how a view is derived from its base, replayed on other memory.
 
 # Note [Memory laid out as the base's]
-Most views say where they look by the dims of their input, and can be taken again on any array of
-the base's sizes. `as_strided` says it by places in the storage, and whether `view` is possible
-depends on how dims lie in memory: these are taken again on memory laid out as the base's storage.
-So is every view of a base whose own dims were changed in place.
+Most views depend on the dims of their input only, and can be replayed on any array of the base's
+sizes. `as_strided` refers to offsets in the storage, and `view` may depend on the memory layout:
+these are replayed on memory laid out as the base's storage, and so is every view of a base whose
+own dims were changed in place.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gradscope.runtime.core.tensors.memory.storage import elements, offset_of
 from gradscope.runtime.core.tensors.tensor.autograd_meta import TensorFields, ViewMeta
 
 Chain = tuple[tuple[Any, tuple[Any, ...], int], ...]
-"""(operation, options, which of its results), from the base to the view."""
+"""(operation, options, index of the result), from the base to the view."""
 
 
 class StorageLayout(NamedTuple):
-    """How a tensor lies in its storage; all in elements."""
+    """The layout of a tensor in its storage, in elements."""
 
     strides: tuple[int, ...]
     offset: int
@@ -44,7 +44,7 @@ class StorageLayout(NamedTuple):
 
 
 class Window:
-    """Where a view lies in its base, and how the base lies in memory where that matters."""
+    """The position of a view in its base, and the layout of the base where it matters."""
 
     __slots__ = ("chain", "layout")
 
@@ -62,7 +62,7 @@ class Window:
         return np.zeros(shape, dtype) if self.layout is None else self.layout.zeros(shape, dtype)
 
     def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A copy on which the window can be taken."""
+        """A copy on which the window can be replayed."""
         if self.layout is None:
             return np.array(array, order="C")
         made = self.blank(array.shape, array.dtype)
@@ -73,20 +73,20 @@ class Window:
         return replay_arrays(array, self.chain)
 
     def put(self, array: Any, window: Any, values: Any) -> None:
-        """Write where the window looks on an array; `window` is the one that was taken there."""
+        """Write values to the window of an array; `window` is the view taken there."""
         window[...] = values
 
     def on_tensor(self, tensor: Any) -> Any:
         return replay_tensors(tensor, self.chain)
 
     def spread(self, grad: Any, base_shape: tuple[int, ...]) -> Any:
-        """The window's gradient as one of its base; elements seen twice get the sum."""
+        """The window's gradient as one of its base. Elements that are seen twice get the sum."""
         made = self.blank(base_shape, grad.dtype)
         window = self.on_array(made)
         if _shows_twice(window):
             places = self.blank(base_shape, np.dtype(np.int64))
             places[...] = np.arange(1, made.size + 1).reshape(base_shape)
-            flat = np.zeros(made.size + 1, grad.dtype)  # last, all of the storage that is not its
+            flat = np.zeros(made.size + 1, grad.dtype)  # last: the rest of the storage
             np.add.at(flat, self.on_array(places) - 1, grad)
             return flat[:-1].reshape(base_shape)
         window[...] = grad
@@ -94,7 +94,7 @@ class Window:
 
 
 class OddWindow(Window):
-    """A window that may change the sign on its way: what it looks at then is a copy."""
+    """A window that may change signs: then it is a copy."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class OddWindow(Window):
 
 
 def replay_arrays(array: Any, chain: Chain) -> Any:
-    """Take the same window on another array."""
+    """Replay the window on another array."""
     for op, options, nr in chain:
         if IN_STORAGE in op.traits:
             options = _placed(options)
@@ -114,7 +114,7 @@ def replay_arrays(array: Any, chain: Chain) -> Any:
 
 
 def _write_through(array: Any, chain: Chain, values: Any) -> None:
-    """Write where a chain looks that changes the sign on its way, so that it looks at a copy."""
+    """Write through a chain that changes signs, whose result is therefore a copy."""
     place = next((i for i, (op, _, _) in enumerate(chain) if op.turns is not None), None)
     if place is None:
         replay_arrays(array, chain)[...] = values
@@ -126,7 +126,7 @@ def _write_through(array: Any, chain: Chain, values: Any) -> None:
 
 
 def replay_tensors(tensor: Any, chain: Chain) -> Any:
-    """Take the same window on another tensor."""
+    """Replay the window on another tensor."""
     for op, options, nr in chain:
         if IN_STORAGE in op.traits:
             tensor = tensor.as_strided(*_placed(options)[:3])
@@ -138,7 +138,7 @@ def replay_tensors(tensor: Any, chain: Chain) -> Any:
 
 
 MEASURES = {"index", "start", "end", "step", "size", "stride", "storage_offset", "split_size"}
-"""Options of views that say where to look, which who takes a view again may change."""
+"""Options of views that select elements, which a caller of `taken_again` may change."""
 
 
 def taken_again(
@@ -148,7 +148,10 @@ def taken_again(
     *,
     anyhow: bool = False,
 ) -> Any:
-    """The same view of a base that lies as the first did; of another nothing, or the same place."""
+    """The same view of a base with the same layout.
+
+    For another layout: None, or with `anyhow` a strided view with the same offset.
+    """
     meta = view._meta
     if not isinstance(meta, ViewMeta):
         return None
@@ -177,13 +180,13 @@ def _each(value: Any, measured: Callable[[int], int]) -> Any:
 
 
 def _placed(options: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The options of `as_strided`, with a place in the storage where none was said."""
+    """The options of `as_strided`, with the storage offset filled in."""
     size, stride, offset, geometry = options
     return size, stride, geometry[1] if offset is None else offset, geometry
 
 
 def _by_place(view: TensorFields) -> Chain:
-    """The one step from a storage to a view on it."""
+    """The single step from a storage to a view on it."""
     array = view._array
     offset = offset_of(array, view.untyped_storage())
     options = (array.shape, elements(array), offset, (elements(array), offset))
@@ -191,7 +194,7 @@ def _by_place(view: TensorFields) -> Chain:
 
 
 def _shows_twice(window: Any) -> bool:
-    """Whether a window may show an element at several places, as `expand` and `unfold` do."""
+    """Whether a window may show an element at several indices, as `expand` and `unfold` do."""
     reach = 0
     pairs = zip(window.strides, window.shape, strict=True)
     for step, size in sorted((abs(step), size) for step, size in pairs if size > 1):

@@ -1,4 +1,4 @@
-"""The node behind the results of a model whose forward was replayed."""
+"""The node of the results of a replayed forward."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CompiledFunctionBackward(Node):
     __slots__ = ("backward", "watched")
 
     backward: Callable[..., Any]
-    watched: tuple[tuple[Any, int, Any], ...]  # counters of writes, what they were, and of what
+    watched: tuple[tuple[Any, int, Any], ...]  # version counters, their values, and their tensors
 
     def run_arrays(self, grads: Sequence[Any]) -> Sequence[Any]:
         if self._saved is None:

@@ -1,4 +1,4 @@
-"""How a model's plan is made. See Note [How a model is captured]."""
+"""Creation of a model's plan. See Note [How a model is captured]."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from gradscope.runtime.fast.capture.recording.watching import WatchedCode, Watch
 from gradscope.runtime.fast.capture.told import tensors_in
 
 MOST_OUTS = 3
-"""Of each choice of results a backward is recorded: the program may use some of them only."""
+"""Largest number of results for which a backward is recorded for each choice of them."""
 
 
 class MakingModel(Making):
-    """One call of a model that is recorded, with a backward behind it."""
+    """One call of a model that is recorded, followed by a backward."""
 
     model_plan: ModelPlan | None = None
 
@@ -43,7 +43,7 @@ class MakingModel(Making):
         self.recording.code = getattr(getattr(forward, "__func__", forward), "__code__", None)
 
     def record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the model, and make a plan of what it does, if that can be done."""
+        """Call the model, and make a plan of it, if possible."""
         recording, arguments = self.recording, Arguments(args, kwargs)
         try:
             reached = self._reached(arguments)
@@ -108,7 +108,7 @@ class MakingModel(Making):
         return RecordedBackward(of, first, len(recording.calls), tuple(numbers))
 
     def _used(self, outs: Any, leaves: list[TensorState]) -> list[TensorState]:
-        """Those that the call has used itself, not only what it was given was made of."""
+        """The leaves that the call itself used, without those that only led to its arguments."""
         used: set[int] = set()
         seen, left = set(), [out.grad_fn for out in outs]
         while left:
@@ -127,7 +127,7 @@ class MakingModel(Making):
     def _look_over(
         self, result: Any, states: Any, guards: Any, args: Any, kwargs: Any, inputs: Any
     ) -> None:
-        """Stop where a replay would not leave what the call has left."""
+        """Stop if a replay would not leave the same state as the call."""
         recording = self.recording
         arrays = []
         if any(id(each) in recording.containers for each in _containers_in(result)):
@@ -165,7 +165,7 @@ class MakingModel(Making):
         self, plan: ModelPlan, before: StepState, tensors: list[Any], wanted: Any, args: Any,
         kwargs: Any,
     ) -> bool:  # fmt: skip
-        """Run both plans on the numbers from before, and compare."""
+        """Run both plans on the earlier values, and compare."""
         result, dummies, patterns, grads = wanted
         after = StepState(tensors, [default_generator, *plan.guards.generators()])
         before.put_back()
@@ -198,7 +198,7 @@ class MakingModel(Making):
 
 
 def _standing_for(out: Any) -> Any:
-    """A gradient that is not the same everywhere."""
+    """A stand-in gradient with varying values."""
     array = out._array
     count = max(array.size, 1)
     return wrap(np.linspace(0.5, 1.5, count).astype(array.dtype)[: array.size].reshape(array.shape))

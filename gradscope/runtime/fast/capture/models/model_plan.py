@@ -22,7 +22,7 @@ from gradscope.runtime.fast.capture.told import tensors_in
 
 @dataclass(frozen=True, slots=True)
 class RecordedBackward:
-    """A backward that was recorded: of which results, by which calls, to which gradients."""
+    """A recorded backward: its results, its calls, and its gradients."""
 
     of: tuple[bool, ...]
     first: int
@@ -31,7 +31,7 @@ class RecordedBackward:
 
 
 class ModelGuards(Guards):
-    """Guards that leave gradients of leaves alone: those are the program's."""
+    """Guards that ignore gradients of leaves: those belong to the program."""
 
     def _grad(self, nr: int, state: TensorState) -> list[str]:
         return []
@@ -42,7 +42,7 @@ class ModelGuards(Guards):
 
 
 class ModelPlan:
-    """What is replayed of one model, for arguments that its guards let through."""
+    """The plan of a model, for arguments that pass its guards."""
 
     def __init__(
         self,
@@ -94,19 +94,19 @@ class ModelPlan:
             for place, leaf in enumerate(arguments)
             if recording.number(leaf.value._array) in kept
         ]
-        self._given = eval(  # noqa: S307  (our own text)
+        self._given = eval(  # noqa: S307  (generated text)
             f"lambda args, kwargs: ({''.join(f'{leaf.place}, ' for leaf in arguments)})"
         )
 
     def _read_by(self, backward: RecordedBackward) -> set[int]:
-        """The arrays that were there before a backward and that it reads."""
+        """The arrays that existed before a backward and that it reads."""
         calls = self.calls[backward.first : backward.end]
         read = {nr for call in calls for nr in read_by(call)}
         read |= {nr for nr in backward.grads if nr is not None}
         return read - {nr for call in calls for nr in made_by(call)}
 
     def _backward(self, backward: RecordedBackward, known: dict[int, str], mark: str) -> Any:
-        """A backward as a function, and where among its results each leaf's gradient is."""
+        """A backward as a function, and the position of each leaf's gradient in its results."""
         wanted = [nr for nr in backward.grads if nr is not None]
         calls = self.calls[backward.first : backward.end]
         run = self._function(Text(calls, known, {}, wanted, self.guards.scope, mark=mark))
@@ -117,7 +117,7 @@ class ModelPlan:
         return FunctionType(code, self.guards.scope, "replay")
 
     def replay(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the model gives, with one node behind it."""
+        """The model's results, with one node."""
         given = self._given(args, kwargs)
         found = self._forward(args, kwargs)
         for state, count in self.writes:
@@ -158,7 +158,7 @@ class ModelPlan:
 
 
 def _shares(tensor: Any, arrays: Sequence[Any]) -> bool:
-    """Whether one of these arrays is in a tensor's memory."""
+    """Whether one of these arrays uses a tensor's memory."""
     return any(np.may_share_memory(tensor._array, array) for array in arrays)
 
 
@@ -169,7 +169,7 @@ def _counter(tensor: Any) -> Any:
 
 
 def _like(value: Any, made: Iterator[Any]) -> Any:
-    """The same nest of lists, tuples and dicts around other tensors."""
+    """The same nested lists, tuples and dicts with other tensors."""
     if isinstance(value, dict):
         return type(value)({key: _like(item, made) for key, item in value.items()})
     if hasattr(value, "_fields"):

@@ -1,4 +1,4 @@
-"""What `torch.compile` makes of a model: a module whose calls are replayed."""
+"""The result of `torch.compile` for a model: a module whose calls are replayed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_A_RECORDING = (
 
 
 class OptimizedModule(Module):
-    """A model whose forward and backward are replayed, where that is known to do the same."""
+    """A model whose forward and backward are replayed, if that is known to do the same."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class OptimizedModule(Module):
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """What the program gives it belongs to the model."""
+        """Assigned attributes belong to the model."""
         own = self.__dict__
         if "_orig_mod" not in own.get("_modules", ()) or (name in own and name != "training"):
             super().__setattr__(name, value)
@@ -56,12 +56,12 @@ class OptimizedModule(Module):
         return super().train(mode)
 
     def report(self) -> str:
-        """What was captured, how often it was replayed, and why not, in words."""
+        """Text on what was captured, how often it was replayed, and why not."""
         return str(self.__dict__["capture"].report())
 
 
 class CapturedModel:
-    """Calls a model, or a piece of one, or replays it."""
+    """Calls or replays a model, or a piece of one."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -72,9 +72,9 @@ class CapturedModel:
         self.stops = list(FROM_THE_START)
         self.recaptured: list[str] = []
         self.not_fused: list[str] = []
-        self.untold: list[str] = []  # why it was not replayed while it was recorded
+        self.untold: list[str] = []  # why it was not replayed during a recording
         self.pieces: Pieces | None = None
-        self.whole: CapturedModel | None = None  # the model it is a piece of
+        self.whole: CapturedModel | None = None  # the model of which it is a piece
         self.lines = (0, 0)
         self.eager = 0
         self._program = WatchedCode()
@@ -83,7 +83,7 @@ class CapturedModel:
         self._said: set[str] = set()
 
     def __reduce__(self) -> Any:
-        """A copy starts without plans, with the copy of the model."""
+        """A copy starts without plans, with a copy of the model."""
         return CapturedModel, (self.model,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -139,7 +139,7 @@ class CapturedModel:
                 self._give_up(stop)
 
     def _is_as_it_was_cut(self) -> bool:
-        """Whether a call of the model is a call of the function that was cut, and nothing more."""
+        """Whether a call of the model only calls the function that was cut."""
         if not self.is_module:
             return True
         heard = self.model.__dict__["_attended"] or EVERYWHERE
@@ -161,7 +161,7 @@ class CapturedModel:
             sys.stderr.write(f"gradscope: {self.name} {text}\n")
 
     def report(self) -> str:
-        """What was captured, how often it was replayed, and why not, in words."""
+        """Text on what was captured, how often it was replayed, and why not."""
         many = len(self.plans)
         lines = [f"{self.name}: {many} plan{'' if many == 1 else 's'}"]
         how = "in pieces" if self.pieces else "not replayed"

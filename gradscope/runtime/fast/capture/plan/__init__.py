@@ -1,1 +1,1 @@
-"""The calls of a step as one function over arrays."""
+"""Plans: the calls of a step as one function over arrays."""

@@ -1,4 +1,4 @@
-"""Which calls of a plan become one: neighbours that do arithmetic on arrays of one shape."""
+"""Fusing: adjacent calls of arithmetic on arrays of one shape become one call."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from gradscope.runtime.fast.capture.recording.recording import Facts
 from gradscope.runtime.fast.capture.recording.trees import ArrayRef, SameValue, StepCall
 
 LEAST, MOST = 3, 24
-"""As few calls are worth a kernel; so many are in one: long chains repeat, and compile once."""
+"""Smallest and largest number of calls in a kernel. Long chains repeat, and compile once."""
 SAVED = 10
-"""How many calls a kernel has to save in each replay."""
+"""The number of calls that a kernel has to save in each replay."""
 SMALL = 1 << 11
-"""Elements of arrays up to which the loops that NumPy has do as well; see playing.py."""
+"""Elements up to which NumPy's own loops are as fast; see playing.py."""
 KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Some neighbouring calls as one loop over the elements of arrays."""
+    """Adjacent calls as one loop over the elements of arrays."""
 
     first: int
     count: int
     given: tuple[int, ...]
     made: tuple[int, ...]
-    names: tuple[str, ...]  # of what is made, in the lines
+    names: tuple[str, ...]  # of the results, in the lines
     lines: tuple[str, ...]
     shape: tuple[int, ...]
     kind: Any
 
 
 def worth_compiling(chains: dict[int, Chain]) -> dict[int, Chain]:
-    """All of these, or none, where too few calls go to pay for compiling."""
+    """All of these chains, or none if they save too few calls to pay for compiling."""
     kernels = {(chain.lines, chain.names, chain.kind) for chain in chains.values()}
     saved = sum(chain.count - 1 for chain in chains.values())
     return chains if saved >= SAVED * len(kernels) else {}
@@ -47,7 +47,7 @@ def worth_compiling(chains: dict[int, Chain]) -> dict[int, Chain]:
 
 @cache
 def arithmetic() -> dict[Any, str]:
-    """What a function computes of each element, by its arguments; the same bits as NumPy's."""
+    """Expressions of functions by their arguments, for those with the same bits as NumPy's."""
     mul, neg, sub, tanh = (REGISTRY[n] for n in ("mul", "neg", "sub", "tanh"))
     found: dict[Any, str] = {
         np.add: "{0} + {1}",
@@ -73,22 +73,22 @@ class Fusing:
     ) -> None:
         self.calls = calls
         self.facts = facts
-        self.last = last  # the place of the last call that reads an array
+        self.last = last  # position of the last call that reads an array
 
     def chains(self) -> dict[int, Chain]:
-        """Chains by the place of their first call."""
+        """Chains by the position of their first call."""
         found: dict[int, Chain] = {}
         place = 0
         while place < len(self.calls):
             end = self._end(place)
             chain = self._chain(place, end) if end - place >= LEAST else None
-            if chain is not None and chain.made:  # else nobody needs what it makes
+            if chain is not None and chain.made:  # else its results are not needed
                 found[place] = chain
             place = max(end, place + 1)
         return found
 
     def _end(self, first: int) -> int:
-        """Behind the last call that goes on with the arithmetic begun at `first`."""
+        """The position after the last call that continues the arithmetic begun at `first`."""
         place, facts = first, None
         while place < len(self.calls) and place - first < MOST:
             found = self._facts_of(self.calls[place])
@@ -99,11 +99,11 @@ class Fusing:
         return place
 
     def _facts_of(self, call: StepCall) -> Facts | None:
-        """The one layout of all arrays of a call, if it is arithmetic on such."""
+        """The common layout of all arrays of a call, if it is arithmetic."""
         if call.function not in arithmetic() or call.named or not isinstance(call.made, int):
             return None
         if len(call.given) != (2 if "{1}" in arithmetic()[call.function] else 1):
-            return None  # one more is what the result is written into
+            return None  # the other array is the output
         facts = self.facts[call.made]
         whole = (
             prod(facts.shape) > SMALL
@@ -154,7 +154,7 @@ class Fusing:
 
 
 def number(value: Any, kind: Any) -> float | None:
-    """The number a constant is, if it is one of this kind."""
+    """The number that a constant of this kind is."""
     if not isinstance(value, SameValue):
         return None
     array = value.value

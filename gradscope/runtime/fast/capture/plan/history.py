@@ -1,6 +1,6 @@
-"""The history of a tensor that a replayed step returns: its graph has run, and holds nothing.
+"""The grad_fn of a tensor that a replayed step returns: its graph has run and is released.
 
-A backward through it says what freed nodes say.
+A backward through it raises the error of released nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradscope.runtime.core.graph.node import Node, OpNode, new
 
 
 class Replayed(Node):
-    """Stands for a node of a recorded step, whose like ran in the replay."""
+    """Stands for a node of a recorded step that already ran in the replay."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ def _named(name: str) -> type[Replayed]:
 
 
 def has_run(node: Any) -> bool:
-    """Whether nothing below this node could be run backward once more."""
+    """Whether nothing below this node could run backward again."""
     seen, left = {node}, [node]
     while left:
         found = left.pop()
@@ -47,7 +47,7 @@ def has_run(node: Any) -> bool:
 
 
 def replayed(node: Any) -> Replayed:
-    """A node like this one, and like all below it."""
+    """A stand-in for this node, and for all nodes below it."""
     order, seen = [node], {node}
     for found in order:
         for following, _ in found.next_functions:

@@ -1,9 +1,8 @@
-"""Which calls of a plan one kernel does: a layer and its relu, the sum for a bias, a whole loss.
+"""Joining: calls of a plan that one prepared kernel does, such as a layer and its relu.
 
-These kernels are written beforehand, with warm-up and twins (`fast/layers/joined.py`);
-chains of arithmetic are compiled for a plan instead (see fusing.py). All but the loss leave the
-same bits; exponentials are rounded otherwise than NumPy's, so that a loss may differ by 1e-6 of
-itself.
+These kernels are written by hand, with warm-up and plain twins (`fast/layers/joined.py`); chains of
+arithmetic are compiled for a plan instead (see fusing.py). All except the loss return the same
+bits. The loss rounds exponentials differently from NumPy and may differ by 1e-6 of itself.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from gradscope.runtime.fast.layers import joined
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 LARGE = 1 << 12
-"""Elements of an array from which on a step is worth the kernels, which take a while to load."""
+"""Elements of an array from which loading these kernels, which takes a while, pays off."""
 FEW = 1 << 11
-"""Elements below which NumPy is the faster one."""
+"""Elements below which NumPy is faster."""
 MOST = 1 << 16
-"""Scores of a loss from which on kernels of many threads are the faster ones."""
+"""Scores of a loss from which multi-threaded kernels are faster."""
 MEAN = 1
-"""How a mean is asked for in calls of losses."""
+"""The number of reduction "mean" in calls of losses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Some neighbouring calls as one, in the place of the first."""
+    """Adjacent calls as one, at the position of the first."""
 
     first: int
     count: int
@@ -50,7 +49,7 @@ class Join:
 
 
 class _Known(NamedTuple):
-    """What kernels and derivatives of operations are called in plans."""
+    """Names of kernels and derivatives in plans."""
 
     relu_slope: Any
     loss_slope: Any
@@ -64,7 +63,7 @@ def _known() -> _Known:
 
 
 class Joining:
-    """Finds calls that one kernel does."""
+    """Finds calls that one kernel can do."""
 
     def __init__(
         self, calls: Sequence[StepCall], facts: dict[int, Facts], wanted: Sequence[int]
@@ -77,7 +76,7 @@ class Joining:
                 self.used.setdefault(nr, []).append(place)
 
     def joins(self) -> dict[int, Join]:
-        """All of them, by the place of their first call."""
+        """All joins, by the position of their first call."""
         found: dict[int, Join] = {}
         place = 0
         if all(prod(facts.shape) < LARGE for facts in self.facts.values()):
@@ -103,10 +102,10 @@ class Joining:
             return self._slope(place, call)
         return None
 
-    # -- one after the other ---------------------------------------------------------------------
+    # -- in sequence -----------------------------------------------------------------------------
 
     def _linear(self, place: int, call: StepCall) -> Join | None:
-        """A product with a bias, whose result only a relu takes."""
+        """A product with a bias, whose result is only used by a relu."""
         plain = all(value == SameValue(1) for value in call.named.values())
         relu = self._following(place, call, "relu")
         if relu is None or not plain or len(call.given) != 3:
@@ -140,7 +139,7 @@ class Joining:
         return Join(place, 1, replace(call, function=joined.threshold_backward))
 
     def _loss(self, place: int, call: StepCall) -> Join | None:
-        """Log softmax, the mean of what it says of classes, and the gradients of both."""
+        """Log softmax, the mean negative log likelihood, and the gradients of both."""
         parts = self.calls[place : place + 5]
         if (
             len(parts) < 5
@@ -173,7 +172,7 @@ class Joining:
         return Join(place, 5, whole, exact=False)
 
     def _is_mean_of(self, call: StepCall, loss: StepCall) -> bool:
-        """Whether this is the mean loss of these log probabilities, all classes alike."""
+        """Whether this is the mean loss of these log probabilities, with equal class weights."""
         if loss.label != "nll_loss_forward" or loss.kind != "call" or len(loss.given) != 5:
             return False
         wanted = (ArrayRef(_only(call)), SameValue(None), SameValue(MEAN))
@@ -181,7 +180,7 @@ class Joining:
         return found == wanted and isinstance(loss.given[1], ArrayRef) and len(loss.made) == 2
 
     def _following(self, place: int, call: StepCall, label: str) -> StepCall | None:
-        """The next call, if it alone takes what this one makes."""
+        """The next call, if it is the only user of this call's result."""
         if place + 1 == len(self.calls) or self.used.get(_only(call)) != [place + 1]:
             return None
         found = self.calls[place + 1]
@@ -197,11 +196,11 @@ class Joining:
 
 
 def nothing() -> None:
-    """Stands for a call that another does."""
+    """Stands for a call that another one includes."""
 
 
 def with_joins(calls: Sequence[StepCall], joins: dict[int, Join]) -> list[StepCall]:
-    """The calls with joins in the places of the first of theirs, and nothing in the others'."""
+    """The calls, with each join at the position of its first call and nothing at the others."""
     made = list(calls)
     for place, join in joins.items():
         gone = [replace(c, function=nothing, given=(), named={}, made=None)
@@ -211,7 +210,7 @@ def with_joins(calls: Sequence[StepCall], joins: dict[int, Join]) -> list[StepCa
 
 
 def _whole_loss(ignored: int, log_softmax: Any, loss: Any) -> Callable[..., Any]:
-    """A loss in one pass; of classes that are not there the operations complain."""
+    """A loss in one pass. For invalid classes it runs the operations, which raise the error."""
 
     def cross_entropy(x: Any, target: Any) -> Any:
         found = joined.cross_entropy(x, target, ignored)
@@ -223,11 +222,11 @@ def _whole_loss(ignored: int, log_softmax: Any, loss: Any) -> Callable[..., Any]
 
 
 def _only(call: StepCall) -> int:
-    """The number of the one array that a call makes; -1 if there are others."""
+    """The number of the only array that a call creates; -1 if there are several."""
     return call.made if isinstance(call.made, int) else -1
 
 
 def _is_one(call: StepCall) -> bool:
-    """Whether a call gives the number one, as a backward begins."""
+    """Whether a call returns the number one, as a backward begins."""
     array = getattr(call.function, "__self__", None)
     return call.label == "constant" and isinstance(array, np.ndarray) and bool((array == 1).all())

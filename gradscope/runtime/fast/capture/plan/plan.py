@@ -1,4 +1,4 @@
-"""A step as a plan: its guards, its calls as one function, and what else it leaves behind."""
+"""A plan: guards, calls as one function, and other effects of a step."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from gradscope.runtime.fast.capture.recording.recording import StepRecording
 from gradscope.runtime.fast.capture.told import ReplayRun, Told, tensors_in
 
 CLOSE = 1e-6
-"""What a kernel that does several calls in one pass may round otherwise."""
+"""Relative difference allowed for kernels that do several calls in one pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a step does to tensors that were there before, beyond their numbers."""
+    """Changes of existing tensors other than values."""
 
-    writes: tuple[tuple[TensorState, int], ...]  # by how much a version rises
-    forgotten: tuple[TensorState, ...]  # whose gradient is None in the end
-    renewed: tuple[TensorState, ...]  # whose gradient is replaced: the old one goes at once
-    written_grads: tuple[tuple[TensorState, int], ...]  # writes to gradients that the step made
+    writes: tuple[tuple[TensorState, int], ...]  # increments of versions
+    forgotten: tuple[TensorState, ...]  # gradients that are None at the end
+    renewed: tuple[TensorState, ...]  # replaced gradients: the old one is released at once
+    written_grads: tuple[tuple[TensorState, int], ...]  # writes to gradients created by the step
 
 
 class ReplayPlan:
-    """What is replayed."""
+    """A plan that can be replayed."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class ReplayPlan:
         self.replays = 0
         self.facts = recording.facts
         self.named = recording.named
-        self.eager = -1  # nanoseconds the step took when it and the plan were compared
-        self.eager_watched = False  # while somebody watched it
+        self.eager = -1  # nanoseconds of the step in the comparison
+        self.eager_watched = False  # with a watcher
         self.inputs = inputs
         self.chains: list[Chain] = []
         self.joins: list[Join] = []
@@ -64,16 +64,16 @@ class ReplayPlan:
         self._templates: WeakKeyDictionary[Told, Any] = WeakKeyDictionary()
         self._shown: WeakKeyDictionary[Told, int] = WeakKeyDictionary()
         self._write(Text(self.calls, dict(inputs), self._places(), results.wanted, guards.scope))
-        self.plain = self.text  # before anything in it is fused
+        self.plain = self.text  # without fused calls
         places = "".join(f"{place}, " for place in self.given)
-        self._tensors = eval(f"lambda args, kwargs: ({places})")  # noqa: S307  (our own text)
+        self._tensors = eval(f"lambda args, kwargs: ({places})")  # noqa: S307  (generated text)
         self._before = tuple([state for state in effects.renewed if not state.place])
 
     def _places(self) -> dict[int, str]:
         return {id(leaf.value): leaf.place for leaf in self.guards.arguments.tensors}
 
     def _write(self, writer: Text) -> None:
-        """Let this text be what is replayed."""
+        """Use this text for replays."""
         self.text = writer.written()
         self.call_of_line = writer.call_of_line
         self.chains = list(writer.chains.values())
@@ -84,7 +84,7 @@ class ReplayPlan:
         self._timed: Timed | None = None
 
     def fuse(self) -> bool:
-        """Let neighbouring calls be one where a kernel does them; says whether there are any."""
+        """Fuse adjacent calls that a kernel can do. Returns whether there are any."""
         self.fusing_tried = True
         inputs, wanted, scope = dict(self.inputs), self.results.wanted, self.guards.scope
         writer = Text(self.calls, inputs, self._places(), wanted, scope, self.facts, mark="_")
@@ -95,11 +95,11 @@ class ReplayPlan:
 
     @property
     def tolerance(self) -> float:
-        """By how much of a tensor's largest number it may differ from what the program makes."""
+        """The allowed difference of a tensor, relative to its largest value."""
         return 0.0 if all(join.exact for join in self.joins) else CLOSE
 
     def unfuse(self) -> None:
-        """Make the calls one by one."""
+        """Use separate calls again."""
         inputs, wanted, scope = dict(self.inputs), self.results.wanted, self.guards.scope
         self._write(Text(self.calls, inputs, self._places(), wanted, scope))
 
@@ -122,10 +122,10 @@ class ReplayPlan:
         self.replays += 1
         return self.results.make(arrays, given)
 
-    # -- before a watcher -----------------------------------------------------------------------
+    # -- with a watcher -------------------------------------------------------------------------
 
     def take_template(self, told: Told, window: Any, result: Any) -> None:
-        """Keep what a watcher was told of the step while this plan was recorded."""
+        """Store what was reported to a watcher while this plan was recorded."""
         self._shown[told] = 1
         template = told.template(window, list(tensors_in(result)), self.calls)
         if template is not None:
@@ -136,7 +136,7 @@ class ReplayPlan:
         return self._shown.get(told, 0)
 
     def takes_template_of(self, other: ReplayPlan) -> bool:
-        """Take over what a watcher knows of a plan, if that is this one, recorded once more."""
+        """Take over the template of a plan, if this one is the same, recorded again."""
         alike = self.proved and self.plain == other.plain
         if alike:
             self._templates.update(other._templates)
@@ -145,13 +145,13 @@ class ReplayPlan:
         return alike
 
     def template(self, told: Told) -> Any:
-        """What this watcher is to be told of a replay; None: it has not seen the step yet."""
+        """The watcher's template of a replay; None if it has not seen the step yet."""
         return self._templates.get(told)
 
     def replay_told(
         self, told: Told, captured: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Do what the step does, and tell of it, with the time of each piece."""
+        """Do what the step does, and report it with the time of each piece."""
         if self._timed is None:
             count = {chain.first: chain.count for chain in self.chains}
             count.update((join.first, join.count) for join in self.joins)
@@ -180,7 +180,7 @@ class ReplayPlan:
             tensor._meta.grad = None
 
     def _name_line(self, error: Exception) -> None:
-        """Say which line of the program the call came from that failed."""
+        """Add to an error the program's line of the call that failed."""
         trace = error.__traceback__
         while trace is not None:
             of_line = self._lines_of(trace.tb_frame.f_code)
@@ -190,7 +190,7 @@ class ReplayPlan:
             trace = trace.tb_next
 
     def _lines_of(self, code: CodeType) -> dict[int, int] | None:
-        """Which call is made on which line of this code, if it is the plan's."""
+        """The call on each line of this code, if it is the plan's."""
         if self._timed is not None and code is self._timed.run.__code__:
             return self._timed.call_of_line
         return self.call_of_line if code is self._run.__code__ else None

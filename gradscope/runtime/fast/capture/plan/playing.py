@@ -1,7 +1,7 @@
-"""Which calls of a plan are nothing but loops of NumPy's over small arrays, called as one.
+"""Playing: adjacent calls that only run NumPy's loops over small arrays, called as one.
 
-See Note [Loops without NumPy around them]. What such calls make for each other lies in one piece of
-memory, laid out beforehand; what others read, too, has memory of its own.
+See Note [Loops without NumPy around them]. Intermediate results lie in one preallocated piece of
+memory. Results that others read have their own memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from gradscope.runtime.fast.capture.recording.trees import ArrayRef, StepCall, r
 from gradscope.runtime.fast.compiling.numpy_loops import SCRATCH, LoopCall, loop_of, player
 
 LEAST, MOST = 2, 1000
-"""As few calls become one; as many, since meanwhile no other thread has its turn."""
+"""Smallest and largest number of calls that become one: other threads have to wait meanwhile."""
 LINE = 64
-"""Arrays begin at multiples of so many bytes."""
+"""Alignment of arrays in bytes."""
 OPERATORS: dict[type, np.ufunc] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -34,14 +34,14 @@ OPERATORS: dict[type, np.ufunc] = {
 
 
 class Number(NamedTuple):
-    """A number of a kind, as an operand; other operands are arrays' numbers."""
+    """A number of a kind as an operand. Other operands are numbers of arrays."""
 
-    text: str  # which tells zeros apart
+    text: str  # as text, which distinguishes zeros
     kind: str
 
 
 class LoopStep(NamedTuple):
-    """One loop, before it is known where arrays lie: what it reads, and last what it makes."""
+    """One loop, before arrays have addresses: its operands, the last one is its result."""
 
     loop: tuple[int, int]
     operands: tuple[int | Number, ...]
@@ -51,24 +51,24 @@ class LoopStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Some neighbouring calls as one call of loops."""
+    """Adjacent calls as one call of loops."""
 
     first: int
     count: int
     given: tuple[int, ...]
-    made: tuple[int, ...]  # what has memory of its own
+    made: tuple[int, ...]  # results with their own memory
     run: Any
     lines: tuple[str, ...]
 
 
 class Playing:
-    """Finds such calls, and lays out the memory that they share."""
+    """Finds such calls, and lays out their shared memory."""
 
     def __init__(
         self, calls: Sequence[StepCall], facts: dict[int, Facts], last: dict[int, int]
     ) -> None:
         self.calls = calls
-        self.facts = dict(facts)  # and of what is there for a while, by negative numbers
+        self.facts = dict(facts)  # temporaries have negative numbers
         self.last = last
         self._for_a_while_so_far = 0
         self.steps = [self._steps(call) for call in calls]
@@ -83,12 +83,12 @@ class Playing:
         for first, end in spans:
             self.played[first] = self._play(first, end)
         self.values = np.zeros(len(self.numbers), np.int64)
-        """The numbers among the operands, each in as many bytes as a word."""
+        """The numbers among the operands, one word each."""
         for one, place in self.numbers.items():
             self.values[place : place + 1].view(one.kind)[0] = float(one.text)
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Neighbours of one part of the step that are all loops: the first, and behind the last."""
+        """Adjacent calls of one part of the step that are all loops: first and end."""
         found, first = [], 0
         for place in range(len(self.calls) + 1):
             ends = place == len(self.calls) or not self.steps[place]
@@ -99,17 +99,17 @@ class Playing:
         return found
 
     def _read_by_others(self, inside: set[int]) -> set[int]:
-        """The arrays that are read by more than these calls."""
+        """The arrays that other calls read, too."""
         read = {nr for nr, place in self.last.items() if place == len(self.calls)}
         for place, call in enumerate(self.calls):
             if place not in inside:
                 read.update(read_by(call))
         return read
 
-    # -- where everything lies -------------------------------------------------------------------
+    # -- memory layout ---------------------------------------------------------------------------
 
     def _play(self, first: int, end: int) -> Played:
-        """These calls as one, and where arrays come to lie."""
+        """These calls as one, with the addresses of arrays."""
         calls = self.calls[first:end]
         made = tuple([call.made for call in calls if call.made in self._shared])
         read = {nr: None for call in calls for value in call.given for nr in refs(value)}
@@ -125,11 +125,11 @@ class Playing:
         return Played(first, end - first, given, made, player(loops), _lines(calls))
 
     def _inner(self, calls: Sequence[StepCall]) -> set[int]:
-        """What lies, or will lie, in the room that all such calls share."""
+        """The arrays in the memory that all such calls share."""
         return (self._places.keys() | {call.made for call in calls}) - self._shared
 
     def _where(self, operand: int | Number, slots: dict[int, int]) -> tuple[int, int]:
-        """In which array that is given an operand lies, and how many bytes behind its beginning."""
+        """The array that contains an operand, and the offset in bytes."""
         if isinstance(operand, Number):
             return 1, 8 * self.numbers.setdefault(operand, len(self.numbers))
         if operand in slots:
@@ -144,7 +144,7 @@ class Playing:
         return 0, self._places[operand]
 
     def _let_go(self, place: int, call: StepCall) -> None:
-        """Let others lie where nobody reads any more."""
+        """Reuse the memory of arrays after their last use."""
         used = {one for step in self.steps[place] for one in step.operands}
         over = [nr for nr in used if isinstance(nr, int) and nr < 0]
         read = {nr for value in call.given for nr in refs(value)} | {call.made}
@@ -159,7 +159,7 @@ class Playing:
     # -- the loops of a call ---------------------------------------------------------------------
 
     def _steps(self, call: StepCall) -> list[LoopStep]:
-        """All of them; none if the call does something else."""
+        """The loops of a call; none if it does something else."""
         function = call.function
         if call.named or call.whole or not isinstance(call.made, int):
             return []
@@ -187,7 +187,7 @@ class Playing:
         return [] if done is None else steps
 
     def _operand(self, value: Any, made: Facts) -> int | Number | None:
-        """An argument that is an array like what is made, or one number."""
+        """An argument that is an array like the result, or a number."""
         if not isinstance(value, ArrayRef):
             found = number(value, made.dtype)
             return None if found is None else Number(repr(found), made.dtype.char)
@@ -209,7 +209,7 @@ class Playing:
         return LoopStep(loop, operands, (prod(self.facts[made].shape),), tuple(steps))
 
     def _constant(self, call: StepCall, made: Facts) -> list[LoopStep]:
-        """The loop that puts a number where others write, perhaps."""
+        """The loop that fills an array with a number, if the call does so."""
         if made.shape or made.dtype not in KINDS:
             return []
         value: Any = getattr(call.function, "__self__", None)
@@ -219,7 +219,7 @@ class Playing:
     def _value(
         self, tree: ast.expr, names: dict[str, int | Number], made: int, steps: list[LoopStep]
     ) -> int | Number | None:
-        """The operand that an expression comes to, after the steps of its parts; None: no loop."""
+        """The operand for an expression, after adding the steps of its parts; None: no loop."""
         if isinstance(tree, ast.Name):
             return names[tree.id]
         if isinstance(tree, ast.Call):
@@ -241,7 +241,7 @@ class Playing:
         return made
 
     def _for_a_while(self, like: int) -> int:
-        """A number for an array like another that only this call needs."""
+        """A number for a temporary array like another."""
         self._for_a_while_so_far -= 1
         self.facts[self._for_a_while_so_far] = self.facts[like]
         return self._for_a_while_so_far
@@ -249,7 +249,7 @@ class Playing:
     def _product(
         self, call: StepCall, made: Facts, way: tuple[int, bool, int, bool]
     ) -> list[LoopStep]:
-        """The loop of a product of matrices, of which one may be turned over."""
+        """The loop of a matrix product, one of whose operands may be transposed."""
         if any(not isinstance(value, ArrayRef) for value in call.given[:2]):
             return []
         numbers = [call.given[nr].nr for nr in (way[0], way[2])]
@@ -275,7 +275,7 @@ class Playing:
 
 
 def _lines(calls: Sequence[StepCall]) -> tuple[str, ...]:
-    """What each call computes, as it is shown."""
+    """What each call computes, as it is displayed."""
     made = {call.made: f"y{place}" for place, call in enumerate(calls)}
     read = dict.fromkeys(nr for call in calls for value in call.given for nr in refs(value))
     names = {
@@ -297,7 +297,7 @@ def _lines(calls: Sequence[StepCall]) -> tuple[str, ...]:
 
 @cache
 def _products() -> dict[Any, tuple[int, bool, int, bool]]:
-    """Functions that multiply two arguments: which is left, whether it is turned; the right one."""
+    """Functions that multiply two arguments: index and transposition of each operand."""
     of_mm = REGISTRY["mm"]
     return {
         of_mm.kernel: (0, False, 1, False),

@@ -1,7 +1,7 @@
-"""What a step returns, made anew around the arrays of a replay.
+"""Results of a step, created anew around the arrays of a replay.
 
-First all tensors that it made, each once, with the relations between them; then the lists and
-tuples around them. What was there before the step is returned as it is.
+First all tensors that the step created, each once, with the relations between them; then the lists
+and tuples around them. Objects that existed before the step are returned unchanged.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from gradscope.runtime.fast.capture.plan.history import has_run, replayed
 from gradscope.runtime.fast.capture.recording.recording import PLAIN, StepRecording
 
 Maker = Callable[[Sequence[Any], Sequence[Any]], Any]
-"""Makes one result of the tensors that were made and of those that were given."""
+"""Creates one result from the created tensors and the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultArray:
-    """A tensor that a step made and returned."""
+    """A tensor that a step created and returned."""
 
     edge: Any
     needs_grad: bool
-    version: int  # -1: nobody has counted its writes yet
-    counts_with: int  # which of the results it shares its counter of writes with; itself: none
+    version: int  # -1: no counter yet
+    counts_with: int  # index of the result with the same version counter; its own index: none
 
     def around(self, array: Any, before: Sequence[Any]) -> Any:
         made = wrap(array)
@@ -43,7 +43,7 @@ class ResultArray:
 
 
 class Results:
-    """How to make what a step returned; `wanted` are the arrays that this takes."""
+    """How to create the results of a step. `wanted` are the arrays needed."""
 
     def __init__(
         self,
@@ -54,19 +54,19 @@ class Results:
         outside: frozenset[int],
     ) -> None:
         self.recording = recording
-        self.outside = outside  # the arrays that were there before
-        self.given = given  # the places of tensors that are arguments, by id
-        self.there = there  # other tensors that were there before, by id
+        self.outside = outside  # the arrays that existed before
+        self.given = given  # positions of tensors that are arguments, by id
+        self.there = there  # other tensors that existed before, by id
         self.wanted: list[int] = []
         self.with_history = False
         self._made: list[ResultArray] = []
-        self._tensors: list[Any] = []  # those of the recorded step
+        self._tensors: list[Any] = []  # of the recorded step
         self._containers: set[int] = set()
         self._maker_of_all = self._maker(result)
         self._tensors.clear()
 
     def make(self, arrays: Sequence[Any], given: Sequence[Any]) -> Any:
-        """What a replay returns that has made these arrays."""
+        """The results of a replay that created these arrays."""
         made: list[Any] = []
         for how, array in zip(self._made, arrays, strict=True):
             made.append(how.around(array, made))

@@ -1,4 +1,4 @@
-"""A plan as it is shown: its calls, the arrays between them, what is fused, what is looked at."""
+"""The display form of a plan: calls, arrays, fused kernels, guards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CallSeen:
     line: str
     reads: tuple[int, ...]
     makes: tuple[int, ...]
-    kernel: int  # calls with the same number are one compiled loop; -1: it is in none
+    kernel: int  # calls with the same number are one compiled loop; -1: none
     formula: str
     begin: int
     end: int
@@ -40,7 +40,7 @@ class BufferSeen:
     bytes: int
     role: str
     name: str
-    tensor: int  # among the tensors that the plan reaches or is given; -1: none
+    tensor: int  # index among the tensors that the plan reaches or receives; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Sight:
 
 
 def sight_of(plan: ReplayPlan) -> Sight:
-    """What there is to be seen of a plan."""
+    """The display form of a plan."""
     return Sight(tuple(_calls(plan)), tuple(_buffers(plan)), tuple(_guards(plan)))
 
 

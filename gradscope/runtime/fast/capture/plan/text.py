@@ -1,9 +1,9 @@
-"""The text of a plan: one line for each call, and arrays let go of after their last use.
+"""The text of a plan: one line for each call, with arrays released after their last use.
 
-No memory is kept for a replay: what is let go of, the allocator gives to the next call. Replays of
-an MLP, an LSTM, a GPT and a ResNet-18 were measured to take no page fault and no time of the
-system; buffers of their own, by lifetime, could save some 0.1 µs a call, which is 0.2 % of the
-GPT's step, and would have to be kept from results that the program holds on to.
+No memory is reserved for a replay: the allocator reuses what is released for the next call. Replays
+of an MLP, an LSTM, a GPT and a ResNet-18 were measured to cause no page fault and no system time.
+Preallocated buffers could save about 0.1 µs a call, which is 0.2 % of the GPT's step, and would
+have to be kept separate from results that the program holds.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Scope = dict[str, Any]
 class Text:
     """Writes a plan as Python.
 
-    `inputs` says how the arrays are written that the step was given; `tensors` the tensors that
-    are arguments, by id; `wanted` are the arrays that the plan gives back.
+    `inputs` are the expressions of arrays that the step receives, `tensors` the tensors that are
+    arguments, by id, and `wanted` the arrays that the plan returns.
     """
 
     calls: Sequence[StepCall]
@@ -48,8 +48,8 @@ class Text:
     tensors: dict[int, str]
     wanted: Sequence[int]
     scope: Scope
-    facts: dict[int, Facts] | None = None  # with them, chains of arithmetic become one call
-    mark: str = ""  # in the names of its scope, which two texts may share
+    facts: dict[int, Facts] | None = None  # if given, arithmetic is fused
+    mark: str = ""  # prefix of names in a scope that two texts share
     lines: list[str] = field(default_factory=list)
     call_of_line: dict[int, int] = field(default_factory=dict)
 
@@ -91,7 +91,7 @@ class Text:
         return "\n".join(self.lines) + "\n"
 
     def _add(self, place: int, line: str, gone: Sequence[int]) -> None:
-        """A line, and another that lets go of arrays."""
+        """Add a line, and another one that releases arrays."""
         self.call_of_line[len(self.lines) + 1] = place
         self.lines.append(f"    {line}")
         left = [nr for nr in gone if nr not in self.inputs]
@@ -99,19 +99,19 @@ class Text:
             self.lines.append(f"    del {', '.join(f'v{nr}' for nr in left)}")
 
     def _chain(self, chain: Chain) -> None:
-        """A chain of calls as a loop that is compiled for it."""
+        """A chain of calls as a compiled loop."""
         kind, dims = chain.kind.str, len(chain.shape)
         kernel = fused_kernel(chain.lines, len(chain.given), chain.names, kind, dims)
         self._several(chain, kernel, [])
 
     def _play(self, played: Played) -> None:
-        """Several calls as loops of NumPy's."""
+        """Several calls as NumPy's loops."""
         assert self._playing is not None
         numbers = self._named("numbers", self._playing.values)
         self._several(played, played.run, ["room", numbers])
 
     def _several(self, calls: Chain | Played, function: Any, first: Sequence[str]) -> None:
-        """Several calls as one: memory for what is needed later, and a function that fills it."""
+        """Several calls as one: memory for results needed later, and a function that fills it."""
         assert self.facts is not None
         for nr in calls.made:
             shape, kind = self.facts[nr].shape, self.facts[nr].dtype
@@ -122,7 +122,7 @@ class Text:
         self._add(calls.first, f"{self._function(function)}({arrays})", gone)
 
     def _fetched(self) -> Iterator[str]:
-        """Arrays that other tensors may have each time."""
+        """Lines that fetch arrays of tensors that may change."""
         used = {nr for call in self.calls for nr in read_by(call)} | set(self.wanted)
         for nr, way in self.inputs.items():
             if nr in used and not way.isidentifier():
@@ -139,7 +139,7 @@ class Text:
         return last
 
     def _gone(self, place: int, call: StepCall) -> list[int]:
-        """The arrays that nobody needs any more after a call."""
+        """The arrays that are not needed after a call."""
         read = {nr for nr in read_by(call) if self._last[nr] == place}
         return sorted(read | {nr for nr in made_by(call) if nr not in self._last})
 
@@ -162,7 +162,7 @@ class Text:
         return f"{names}= {text}"
 
     def _sum(self, place: int, call: StepCall) -> str:
-        """A sum of gradients: into the memory of the one before, if that was made by a sum, too."""
+        """A sum of gradients: in place, if the previous value was also a sum."""
         before, grad = call.given
         self._sums.add(call.made)
         alone = before.nr in self._sums and self._last[before.nr] == place and not call.whole
@@ -174,7 +174,7 @@ class Text:
         return self._named("f", function)
 
     def _named(self, letter: str, value: Any) -> str:
-        """A name for a value of the scope: numbered as they come, so that texts are alike."""
+        """A name for a value of the scope, numbered in order: equal plans have equal texts."""
         name = self._names.setdefault(id(value), f"{letter}{self.mark}{len(self._names)}")
         self.scope[name] = value
         return name
@@ -207,5 +207,5 @@ class Text:
 
 
 def as_arrays(results: Any) -> list[Any]:
-    """Several results, with arrays for numbers."""
+    """Several results, with numbers as arrays."""
     return [None if one is None else np.asarray(one) for one in results]

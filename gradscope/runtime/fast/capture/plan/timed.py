@@ -1,4 +1,4 @@
-"""The text of a plan with a clock behind each of its calls, for a watcher who is told the times."""
+"""The text of a plan that reads a clock after each call, for a watcher."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gradscope.runtime.core.generated.texts import code_of
 
 @dataclass(frozen=True, slots=True)
 class TimedPiece:
-    """Some calls of a plan that are made as one."""
+    """Calls of a plan that run as one."""
 
     first: int
     count: int
 
 
 class Timed:
-    """A plan's function that notes when it begins and when each piece of it is over."""
+    """A plan's function that records when it begins and when each piece ends."""
 
     def __init__(
         self,

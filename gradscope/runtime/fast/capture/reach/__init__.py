@@ -1,1 +1,1 @@
-"""What a step may read of the program, and whether that is as it was."""
+"""What a step may read of the program, and whether it is unchanged."""

@@ -1,4 +1,4 @@
-"""What a captured step is called with: tensors by their layout, everything else by what it is."""
+"""Arguments of a captured step: tensors by layout, everything else by value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradscope.runtime.fast.capture.recording.watching import WatchedCode
 
 @dataclass(frozen=True, slots=True)
 class ArgumentValue:
-    """One value in the arguments, and how the text of a guard calls it."""
+    """One value in the arguments, and its expression in a guard."""
 
     place: str
     value: Any
@@ -32,7 +32,7 @@ def leaves(value: Any, place: str) -> Iterator[ArgumentValue]:
 
 
 class Arguments:
-    """The arguments of the call that was recorded."""
+    """The arguments of the recorded call."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves = [*leaves(args, "args"), *leaves(kwargs, "kwargs")]
@@ -47,7 +47,7 @@ class Arguments:
         self.facts = [_facts(leaf.value) for leaf in self.tensors]
 
     def unreadable(self, program: WatchedCode) -> str:
-        """Why no guard could be written for these arguments; empty if one can."""
+        """Why no guard can be written for these arguments; empty if one can."""
         if self.repeated:
             return "a tensor is passed twice"
         for leaf in self.leaves:
@@ -65,13 +65,13 @@ class Arguments:
         return [leaf for leaf in found if isinstance(leaf.value, Tensor)]
 
     def others(self) -> Iterator[ArgumentValue]:
-        """Objects that are neither tensors nor plain values: these very objects."""
+        """Objects that are neither tensors nor plain values: compared by identity."""
         for leaf in self.leaves:
             if not isinstance(leaf.value, (Tensor, list, tuple, dict, *PLAIN)):
                 yield leaf
 
     def text(self, scope: dict[str, Any]) -> list[str]:
-        """Lines that leave with False where arguments are not as they were."""
+        """Lines that return False if arguments differ."""
         tests = []
         scope.update(Tensor=Tensor, facts=_facts, same=_same)
         nr = 0
@@ -99,7 +99,7 @@ class Arguments:
         return [f"if not ({' and '.join(tests)}):", "    return False"]
 
     def differ(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """How these differ from the recorded ones, in words; empty if they do not."""
+        """How these differ from the recorded ones, as text; empty if they do not."""
         found = [*leaves(args, "args"), *leaves(kwargs, "kwargs")]
         if [leaf.place for leaf in found] != [leaf.place for leaf in self.leaves]:
             return "the arguments are different"
@@ -122,7 +122,7 @@ class Arguments:
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:
-    """What of a tensor that is given decides what a step does."""
+    """The properties of a tensor argument on which a step depends."""
     array, meta = tensor._array, tensor._meta
     known: tuple[Any, ...] = ()
     if tensor._edge is not None:
@@ -140,7 +140,7 @@ def _facts(tensor: Any) -> tuple[Any, ...]:
 
 
 def _is_spelled(key: Any) -> bool:
-    """Whether a key is what its text says."""
+    """Whether a key equals the value of its repr."""
     try:
         return type(literal_eval(repr(key))) is type(key)
     except (SyntaxError, TypeError, ValueError):

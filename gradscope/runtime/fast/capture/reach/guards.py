@@ -1,7 +1,7 @@
-"""Whether all that a plan depends on is as it was: one function, written for one plan.
+"""Guards: one generated function per plan checks that all it depends on is unchanged.
 
-It looks at identities, one after the other, which costs some 30 nanoseconds each. Where one differs
-it is compared again: a number that was computed again and is equal counts as the same.
+It compares identities, which costs about 30 nanoseconds each. If one differs, the value is
+compared: a recomputed number that is equal counts as the same.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Scope = dict[str, Any]
 
 
 def layout(array: Any) -> tuple[Any, ...]:
-    """What calls see of an array besides its numbers."""
+    """The properties of an array on which calls depend, other than its values."""
     return array.shape, array.dtype, array.strides, bool(array.flags.writeable)
 
 
 @dataclass
 class TensorState:
-    """A tensor that a step can reach, as it was when the step began."""
+    """A tensor that a step can reach, in its state when the step began."""
 
     tensor: Any
     name: str
@@ -38,7 +38,7 @@ class TensorState:
     version: int = field(init=False)
     grad_version: int = field(init=False)
     listened: bool = field(init=False)
-    place: str = ""  # how the text of a plan calls it, if it is an argument
+    place: str = ""  # its expression in the plan, if it is an argument
 
     def __post_init__(self) -> None:
         tensor = self.tensor
@@ -51,14 +51,14 @@ class TensorState:
 
 
 def quiet(accumulator: Any) -> bool:
-    """Whether nobody listens to the node of a leaf."""
+    """Whether the node of a leaf has no hooks."""
     node = accumulator()
     extra = None if node is None else node._extra
     return extra is None or not (extra.pre_hooks or extra.post_hooks or extra.tensor_pre_hooks)
 
 
 def listened(meta: Any) -> bool:
-    """Whether somebody listens to a leaf's gradient: a plan with its backward is not made then."""
+    """Whether a leaf's gradient has hooks. No plan is made of a backward with such hooks."""
     silent = meta.accumulator is None or quiet(meta.accumulator)
     return bool(meta.hooks or meta.post_accumulate_hooks or not silent)
 
@@ -69,7 +69,7 @@ def version_of(tensor: Any) -> int:
 
 
 class Guards:
-    """Looks whether a plan may be replayed with these arguments."""
+    """Checks whether a plan may be replayed with these arguments."""
 
     def __init__(
         self, holdings: Sequence[Holding], states: Sequence[TensorState], arguments: Arguments
@@ -93,11 +93,11 @@ class Guards:
         self._check = FunctionType(code, self.scope, name)
 
     def hold(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether everything is as it was."""
+        """Whether everything is unchanged."""
         return self._check(args, kwargs) or self._look_again(args, kwargs)
 
     def generators(self) -> list[Generator]:
-        """Sources of random numbers that the step can reach."""
+        """Random number generators that the step can reach."""
         return [h.value for h in self.holdings if isinstance(h.value, Generator)]
 
     # -- the text -------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Guards:
         return lines
 
     def _apart(self) -> list[str]:
-        """That no tensor is given for a gradient that the step reaches by itself, too."""
+        """Check that no leaf in the arguments is also reached otherwise."""
         self.scope["reached"] = frozenset(id(state.tensor) for state in self.states)
         leaves = [leaf for leaf in self.arguments.tensors if leaf.value.requires_grad]
         return [f"id({leaf.place}) not in reached" for leaf in leaves]
@@ -150,13 +150,13 @@ class Guards:
     def _tensor(self, nr: int, state: TensorState) -> list[str]:
         self.scope[f"t{nr}"], self.scope[f"a{nr}"] = state.tensor, state.array
         tests = [f"t{nr}._array is a{nr}"]
-        if state.leaf:  # and it stays one, without a history
+        if state.leaf:  # and it stays one
             tests.append(f"t{nr}._edge is None")
         if state.meta is None:
             return [*tests, f"t{nr}._meta is None"]
         self.scope[f"m{nr}"] = state.meta
         tests += [f"t{nr}._meta is m{nr}", f"m{nr}.requires_grad is {state.meta.requires_grad}"]
-        if state.meta.is_view:  # its base may have got a history
+        if state.meta.is_view:  # its base may have got a graph
             tests.append(f"t{nr}.requires_grad is {state.needs_grad}")
         if state.needs_grad and state.leaf:
             self.scope["listened"] = listened
@@ -188,7 +188,7 @@ class Guards:
         return ""
 
     def _differs(self) -> str:
-        """What is not as it was, in words; what only has another identity is taken over."""
+        """What is changed, as text. Values with only another identity are updated."""
         changed: dict[str, Any] = {}
         reason = self.holdings_differ(changed)
         if reason:
@@ -201,7 +201,7 @@ class Guards:
         return ""
 
     def holdings_differ(self, changed: dict[str, Any] | None = None) -> str:
-        """Which value of the program's is another; `changed` gets those with a new identity."""
+        """Which value of the program changed. `changed` gets those with a new identity."""
         for nr, holding in enumerate(self.holdings):
             found = now(holding)
             if found is holding.value or found is self.scope[f"h{nr}"]:

@@ -1,4 +1,4 @@
-"""Places in a program's state, what is there, and whether it still is."""
+"""Holdings: places in a program's state, their values, and whether they are unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABSENT: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A place in the program's state, and what is there.
+    """A place in the program's state, and its value.
 
     `kind` is "item" (of a dict, list or class), "type" (of an item), "size" or "keys" (of a
     container), "ids" (of keys that may not be compared), "cell" or "slot" (of an object without a
@@ -32,7 +32,7 @@ class Holding:
 
 
 def order_of(owner: Any, keys: Iterable[Any], name: str) -> Holding:
-    """Which keys or elements there are, in their order; a tensor is not asked whether it equals."""
+    """The keys or elements in order. Tensors are not compared by `==`."""
     listed = list(keys)
     if not listed:
         return Holding(owner, None, 0, "size", name)
@@ -42,7 +42,7 @@ def order_of(owner: Any, keys: Iterable[Any], name: str) -> Holding:
 
 
 def now(holding: Holding) -> Any:
-    """What is there now; ABSENT if there is nothing."""
+    """The present value; ABSENT if there is none."""
     owner, key = holding.owner, holding.key
     try:
         if holding.kind == "size":
@@ -63,7 +63,7 @@ def now(holding: Holding) -> Any:
 
 
 def same(found: Any, before: Any) -> bool:
-    """Whether a value is the one before, or a plain one that nobody can tell from it."""
+    """Whether a value is the earlier one, or an indistinguishable plain value."""
     if found is before or _behind(found) is _behind(before):
         return True
     if type(found) is not type(before):
@@ -80,7 +80,7 @@ def same(found: Any, before: Any) -> bool:
 
 
 def _behind(value: Any) -> Any:
-    """What a watcher's function stands for, while it watches."""
+    """The original of a function that a watcher replaces."""
     value = getattr(value, "stands_for", value) if isinstance(value, property) else value
     while isinstance(value, FunctionType) and value.__code__.co_filename == STAND_INS:
         value = getattr(value, "__wrapped__", None)

@@ -1,7 +1,7 @@
-"""What a step can read of objects and classes: their attributes, and those they may yet get.
+"""What a step can read of objects and classes: present and possible attributes.
 
-That something has no attribute of a name is seen by how many it has. Of classes of the runtime
-what a program might replace is held: what it calls by name, forwards, steps of optimizers.
+That an attribute is missing is checked by the number of attributes. Of the runtime's classes only
+what a program may replace is held: names it uses, forwards, steps of optimizers.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 REPLACEABLE = ("forward", "__call__", "step", "zero_grad")
-"""What a program calls of the runtime's classes without naming it, or under another name."""
+"""Attributes of the runtime's classes that a program calls under another name."""
 
 
 OF_EVERY_MODULE = frozenset(vars(Module()))
 
 
 class Unreadable(Exception):  # noqa: N818  (it is caught where a capture begins)
-    """Something can be read by a step that cannot be looked into."""
+    """A step can read something that cannot be inspected."""
 
 
 def hold_class(reached: Reached, cls: type, name: str) -> None:
-    """Attributes of classes that the program's code names; methods, too."""
+    """Hold attributes of classes that the program's code names, including methods."""
     if type(cls) is not type:
         reached.look(type(cls), type(cls).__name__)
     for each in cls.__mro__:
@@ -75,7 +75,7 @@ def _hold_class_of_runtime(reached: Reached, cls: type) -> None:
 
 
 def hold_object(reached: Reached, value: Any, name: str) -> None:
-    """Attributes of an object that the program's code names; of the runtime's objects, all."""
+    """Hold attributes of an object that the program's code names; of the runtime's objects, all."""
     cls = type(value)
     reached.look(cls, cls.__name__)
     own = getattr(value, "__dict__", None)
@@ -96,7 +96,7 @@ def hold_object(reached: Reached, value: Any, name: str) -> None:
 
 
 def _keys_read(reached: Reached, cls: type, own: dict[str, Any]) -> list[str]:
-    """Of the runtime's objects all attributes; of the program's, and of its modules, named ones."""
+    """All attributes of the runtime's objects; named ones of the program's objects and modules."""
     first = next((each for each in cls.__mro__ if is_of_runtime(each.__module__)), None)
     if first is None:
         return reached.named(own)
@@ -118,7 +118,7 @@ def _is_mangled(key: str) -> bool:
 
 
 def _is_opaque(cls: type) -> bool:
-    """Whether objects of a class keep something that no attribute shows."""
+    """Whether objects of a class have state that no attribute shows."""
     for each in cls.__mro__[:-1]:
         if each in (Exception, BaseException, SimpleNamespace):
             continue

@@ -1,15 +1,15 @@
 """What a step can reach of the program by the names in its code: values, containers, tensors.
 
 # Note [What code can read]
-Code reads the program's state by a name (a global, a variable of an enclosing function, one of an
-object) or out of a container that it has in hand. So everything that a step may have read is
-found by walking from the globals and closures of the functions that ran, and from its arguments,
-along the attributes whose names stand in their code, and through containers. Of objects of the
-runtime (modules, optimizers) every attribute is followed. What is found is a *holding*: this name
-in this namespace is this value. If all holdings are the same, so is everything that the code can
-read; what it did not find is seen by how many names there are (`objects.py`). Functions in C that
-others in C may call (`map(print, …)`) nobody sees: code that hands such a one on is not captured.
-What cannot be looked into (an iterator, a file, an array of NumPy's) stops the capture.
+Code reads the program's state by name (a global, a variable of an enclosing function, an attribute)
+or from a container that it has. So everything that a step may have read is found by a traversal
+from its arguments and from the globals and closures of the functions that ran, along the attributes
+whose names are in their code, and through containers. Of the runtime's objects (modules,
+optimizers) every attribute is followed. Each finding is a *holding*: this name in this namespace
+has this value. If all holdings are unchanged, so is everything that the code can read. Missing
+names are detected by the number of names (`objects.py`). C functions that other C functions call
+(`map(print, …)`) cannot be observed: code that passes one on is not captured. Objects that cannot
+be inspected (an iterator, a file, a NumPy array) stop the capture.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ from gradscope.runtime.fast.capture.recording.recording import PLAIN
 from gradscope.runtime.fast.capture.recording.watching import C_FUNCTIONS, WatchedCode, c_function
 
 MOST = 20_000
-"""How many holdings are looked at: a program of which more can be read is not captured."""
+"""Largest number of holdings: a program with more is not captured."""
 
 AS_THEY_ARE = (
     *PLAIN, CodeType, Generator, device, dtype, np.dtype, np.generic, slice, BuiltinFunctionType,
     BuiltinMethodType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType,
     GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
-"""What has nothing in it that can change."""
+"""Types whose values cannot change."""
 MAPPINGS = (dict, OrderedDict, defaultdict)
 CONTAINERS = (*MAPPINGS, list, tuple, deque, set, frozenset)
 CACHED = type(lru_cache(len))
 
 
 class Reached:
-    """All that a step can read, beginning with what the program's functions know."""
+    """Everything that a step can read, starting from its functions' globals and closures."""
 
     def __init__(self, program: WatchedCode) -> None:
         self.program = program
         self.holdings: list[Holding] = []
-        self.in_tuples: set[int] = set()  # by id: what is held by no holding
-        self.tensors: dict[int, tuple[Any, str]] = {}  # by id, with the way that leads to them
+        self.in_tuples: set[int] = set()  # by id: values in tuples, without a holding
+        self.tensors: dict[int, tuple[Any, str]] = {}  # by id, with the path to them
         self.classes: dict[int, type] = {}
         self._seen: dict[int, Any] = {}
         self._left: deque[tuple[Any, str]] = deque()
@@ -89,7 +89,7 @@ class Reached:
             self._import(scope, "." * above + name)
 
     def add(self, value: Any, name: str) -> None:
-        """Look at a value, and at all that can be reached from it."""
+        """Inspect a value, and everything reachable from it."""
         self.look(value, name)
         while self._left:
             found, path = self._left.popleft()
@@ -98,18 +98,18 @@ class Reached:
                 raise Unreadable(f"more than {MOST:,} values can be reached from {name}")
 
     def lists_and_dicts(self) -> set[int]:
-        """Those that were found, by id."""
+        """The lists and dicts that were found, by id."""
         return {nr for nr, value in self._seen.items() if isinstance(value, list | dict)}
 
     def named(self, names: Any) -> list[str]:
-        """Those of these names that the program's code may have read."""
+        """The names that the program's code may have read."""
         if self.program.every_attribute:
             return [name for name in names if not name.startswith("__")]
         calls = {"forward", "__call__", "__init__"}
         return [n for n in names if n in self.program.attributes or n in calls]
 
     def _import(self, scope: dict[str, Any], name: str) -> None:
-        """A module that code imports each time it runs, and the packages it is in."""
+        """Hold a module that code imports on each run, and its parent packages."""
         with suppress(ImportError):
             name = resolve_name(name, scope.get("__package__"))
         parts = name.split(".")
@@ -125,7 +125,7 @@ class Reached:
             self.look(value, name)
 
     def note(self, holding: Holding) -> None:
-        """Keep a holding, once."""
+        """Add a holding, once."""
         known = id(holding.owner), holding.key, holding.kind
         if known not in self._held:
             self._held.add(known)
@@ -212,7 +212,7 @@ class Reached:
             self.look(item, f"an element of {name}")
 
     def _function(self, function: Any, name: str) -> None:
-        """Its closure and defaults, if it is the program's and ran."""
+        """Inspect closure and defaults, if the function is the program's and ran."""
         if function.__code__ not in self.program.codes:
             wrapped = getattr(function, "__wrapped__", None)
             if wrapped is not None:
@@ -235,7 +235,7 @@ class Reached:
             self.hold(function, key, getattr(function, key), "slot", label)
 
     def _module(self, module: ModuleType, name: str) -> None:
-        """What the code names of it; a library is followed no further."""
+        """Inspect what the code names of it. Libraries are not followed further."""
         scope = vars(module)
         if module.__name__ == "numpy.random":
             raise Unreadable(f"{name} draws random numbers that cannot be recorded")
@@ -258,7 +258,7 @@ class Reached:
                 self._callable(value, f"{name}.{key}")
 
     def _callable(self, value: Any, name: str) -> None:
-        """Of a library's callables that no profile function sees: NumPy's arithmetic only."""
+        """Allow, among library callables that profile functions miss, only NumPy's arithmetic."""
         dispatches = type(value).__name__ == "_ArrayFunctionDispatcher"  # to Python, which is seen
         if not (isinstance(value, np.ufunc) or dispatches):
             raise Unreadable(f"{name} is of {type(value).__name__}, whose calls cannot be recorded")
@@ -273,9 +273,9 @@ def _is_empty(cell: CellType) -> bool:
 
 
 def explained(program: WatchedCode, reached: Reached) -> str:
-    """Which function ran whose variables cannot be seen; empty if there is none.
+    """Which function ran whose variables cannot be found; empty if there is none.
 
-    Those of a function inside another that ran come from there.
+    The variables of a function inside another one that ran come from there.
     """
     inner = {
         constant

@@ -1,1 +1,1 @@
-"""What a step does with arrays, noted while it runs."""
+"""Recording: what a step does with arrays while it runs."""

@@ -1,7 +1,6 @@
-"""How a node is evaluated while a step is recorded: as ever, and each call on arrays is noted.
+"""Evaluation of nodes while a step is recorded: the same, with each call on arrays recorded.
 
-Whether a sum of gradients goes into memory that is there is decided once more by the plan, which
-knows who needs what.
+The plan decides separately whether gradients are summed in place, since it knows all later uses.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ KNOWN_NODES = (OpNode, AccumulateGrad, GraphRoot, Identity)
 
 
 class Evaluating:
-    """Evaluates nodes, and notes what they do with arrays."""
+    """Evaluates nodes, and records their calls on arrays."""
 
     def __init__(self, recording: StepRecording) -> None:
         self.recording = recording
@@ -74,7 +73,7 @@ class Evaluating:
         try:
             if task.raw:
                 self._evaluate(task, node, inputs, heap)
-            else:  # on tensors a node's function is made of calls, which are noted
+            else:  # on tensors a node consists of calls, which are recorded
                 self.as_ever(task, node, inputs, heap)
         finally:
             recording.part = part
@@ -153,7 +152,7 @@ class Evaluating:
             probe.ran(begin, ended, task, node, popped, -1 if alone else int(released))
 
     def _is_to_run(self, task: GraphTask, node: Node, inputs: list[Any], here: Any) -> bool:
-        """Whether a node is not only where a gradient is caught; a watcher is told of it."""
+        """Whether a node has more to do than to capture a gradient. Reports it to a watcher."""
         attended = here is not None and _is_attended(task, node)
         if attended:
             begin, popped, _ = task.taken
@@ -180,7 +179,7 @@ class Evaluating:
     def _add(
         self, buffer: list[Any], nr: int, grad: Any, inputs: list[Any], sent: Sequence[Any]
     ) -> int:
-        """Add a gradient to what is there; says how the engine would."""
+        """Add a gradient to the buffer; returns how the engine would."""
         if grad is None:
             return ADDED
         before = buffer[nr]
@@ -200,7 +199,7 @@ class Evaluating:
                 self._accumulate(node, inputs)
             return ()
         if not isinstance(node, OpNode) or node._saved is None:
-            return node.run_arrays(inputs)  # hands on; or says what is wrong
+            return node.run_arrays(inputs)  # sends; or raises the error
         plan = node.op.plan
         grad = self._incoming(node, inputs)
         if grad is None:
@@ -284,12 +283,12 @@ class Evaluating:
 
 
 def _is_attended(task: GraphTask, node: Node) -> bool:
-    """Whether the engine would tell of a node's run in words, one event after the other."""
+    """Whether the engine would report a node's run by separate events."""
     return node._extra is not None or task.exec_info is not None
 
 
 def _is_to_run(task: GraphTask, node: Node) -> bool:
-    """Whether a node is not only where a gradient is caught that is asked for."""
+    """Whether a node has more to do than to capture a requested gradient."""
     entry = None if task.exec_info is None else task.exec_info.get(node)
     return task.exec_info is None or (entry is not None and entry.needed)
 
@@ -298,7 +297,7 @@ def _is_to_run(task: GraphTask, node: Node) -> bool:
 
 
 def fit(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A gradient summed to the shape and cast to the dtype of what it belongs to."""
+    """A gradient summed to the shape and cast to the dtype of its tensor."""
     return fitted(NOBODY, 0, grad, shape, dtype, raw=True)
 
 
@@ -310,7 +309,7 @@ def added(before: Any, grad: Any) -> Any:
 
 
 def first_grad(leaf: Any, grad: Any) -> Any:
-    """Let a leaf's gradient be this array, or a copy if others can reach it."""
+    """Set a leaf's gradient to this array, or to a copy if there are other references."""
     alone = getrefcount(grad) <= HELD_BY_CALLER
     array = leaf._array
     fits = grad.strides == array.strides or (grad.flags.c_contiguous and not dense(array))
@@ -329,13 +328,13 @@ def first_grad(leaf: Any, grad: Any) -> Any:
 
 
 def more_grad(leaf: Any, grad: Any, target: Any) -> None:
-    """Add to the gradient a leaf has, in place."""
+    """Add to the leaf's gradient in place."""
     np.add(target, grad, out=target)
     count_write(leaf._meta.grad, "AccumulateGrad")
 
 
 def _held_by_caller() -> int:
-    """How many references are counted to an array that only a caller's variable holds."""
+    """The reference count of an array that only a caller's variable holds."""
 
     def count(leaf: Any, grad: Any) -> int:
         return getrefcount(grad)

@@ -1,10 +1,10 @@
-"""Which functions are exchanged for others that also note, while a step is recorded.
+"""Functions that are replaced while a step is recorded.
 
 # Note [Exchanged, not asked]
-A road looks up its kernel by name in its own globals, the engine looks up how a node is evaluated
-in its module. While one step is recorded these names mean functions that note the call and then do
-the same; afterwards they mean what they did. So nothing is asked in an ordinary call. Other threads
-that run meanwhile come through the same functions, which note nothing of them.
+The fast path of an operation finds its kernel by name in its own globals, and the engine finds the
+evaluation of nodes in its module. While one step is recorded these names refer to functions that
+also record the call; afterwards they are restored. So an ordinary call has no extra check. Other
+threads that run meanwhile use the same functions, which record nothing of them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gradscope.runtime.fast.capture.recording.trees import SameValue
 
 Scope = dict[str, Any]
 Exchange = tuple[Scope, str, Any]
-"""A namespace, a name in it, and what it means while a step is recorded."""
+"""A namespace, a name in it, and its value while a step is recorded."""
 
 
 @contextmanager
 def exchanged(recording: StepRecording) -> Iterator[None]:
-    """Inside, what happens is noted."""
+    """Record inside the block."""
     exchanges = [*_of_roads(recording), *_of_modules(recording)]
     before = [(scope, name, scope[name]) for scope, name, _ in exchanges]
     try:
@@ -79,7 +79,7 @@ def _noted(recording: StepRecording, function: Any, label: str) -> Callable[...,
 
 
 def _kernel(recording: StepRecording, op: Operation, kernel: Any) -> Callable[..., Any]:
-    """The kernel of an operation, which also notes."""
+    """The kernel of an operation, which also records."""
     if op.base_name in DEPENDS_ON_NUMBERS:
         return _kernel_that_looks(recording, op, kernel)
 
@@ -90,7 +90,7 @@ def _kernel(recording: StepRecording, op: Operation, kernel: Any) -> Callable[..
 
 
 def _kernel_that_looks(recording: StepRecording, op: Operation, kernel: Any) -> Callable[..., Any]:
-    """The kernel of an operation whose result may be as large as the numbers say."""
+    """The kernel of an operation whose result's size depends on values."""
 
     def noted(*args: Any, **named: Any) -> Any:
         if recording.listens and (op.base_name != "index" or _by_truth(args)):
@@ -108,7 +108,7 @@ def _by_truth(args: tuple[Any, ...]) -> bool:
 
 
 def put(target: Any, result: Any) -> None:
-    """Write the result of an operation into the array it is named to write to."""
+    """Write the result of an operation to its target array."""
     if result is not target:
         np.copyto(target, result, casting="unsafe")
 
@@ -145,7 +145,7 @@ def _wrapped(recording: StepRecording) -> Callable[..., Any]:
 
 
 def _cast(recording: StepRecording, cast: Callable[..., Any]) -> Callable[..., Any]:
-    """The long way's casts: of one tensor; of a list of them it calls itself."""
+    """The casts of the general path: of one tensor; for a list it calls itself."""
 
     def noted(value: Any, *dtype: Any) -> Any:
         made = cast(value, *dtype)
@@ -165,7 +165,7 @@ def as_type(array: Any, dtype: Any) -> Any:
 
 
 def _step(recording: StepRecording, step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step of an optimizer: it reads its options anew in each replay, and counts its writes."""
+    """A step of an optimizer. Each replay reads its options anew and counts its writes."""
 
     def noted(optimizer: Any, group: Any, states: Any, tensors: Any, lists: Any) -> Any:
         if not recording.listens:
@@ -196,7 +196,7 @@ def _step(recording: StepRecording, step: Callable[..., Any]) -> Callable[..., A
 
 
 def _implicit(recording: StepRecording) -> Callable[..., Any]:
-    """The gradient to start with where none is given."""
+    """The implicit initial gradient."""
     before = backward._implicit
 
     def noted(root: Any) -> Any:

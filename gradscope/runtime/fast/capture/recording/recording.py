@@ -1,4 +1,4 @@
-"""The calls of a step as they happen, and which arrays they were given and made."""
+"""The recorded calls of a step, and the arrays they received and created."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class StopReason:
 
     reason: str
     line: str = ""
-    place: int = 0  # the line of the step itself that led there; 0: none
-    about: str = ""  # the variable it is about, if no line is known
+    place: int = 0  # the line of the step that led there; 0: none
+    about: str = ""  # the variable concerned, if no line is known
 
     def __str__(self) -> str:
         return f"{self.reason} at {self.line}" if self.line else self.reason
@@ -58,7 +58,7 @@ FROM_THE_START = [StopReason("GRADSCOPE_PLAIN=1 turns off compiled code")] if AL
 
 
 class Facts(NamedTuple):
-    """How an array lies that a step made."""
+    """The layout of an array that a step created."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -66,32 +66,32 @@ class Facts(NamedTuple):
 
 
 class StepRecording:
-    """What one step did with arrays, so far."""
+    """What one step has done with arrays so far."""
 
     def __init__(self, code: CodeType | None = None, *, records: bool = True) -> None:
-        self.code = code  # that of the step
-        self.records = records  # else only the code that runs is watched
+        self.code = code  # of the step
+        self.records = records  # else only running code is watched
         self.thread = threading.get_ident()
-        self.first_node = next(local.state.sequence)  # nodes of the step have higher numbers
+        self.first_node = next(local.state.sequence)  # the step's nodes have higher numbers
         self.calls: list[StepCall] = []
         self.stops: list[StopReason] = []
         self.inside = 0
         self.part = "forward"
-        self.told: dict[int, int] = {}  # writes that calls count themselves, by id of the tensor
+        self.told: dict[int, int] = {}  # writes that calls count themselves, by id
         self.begun: dict[int, tuple[int, int]] = {}  # gradients begun, with their first version
-        self.leaves: set[int] = set()  # the tensors that were there before, by id
-        self.containers: set[int] = set()  # the lists and dicts that were there before, by id
+        self.leaves: set[int] = set()  # the tensors that existed before, by id
+        self.containers: set[int] = set()  # lists and dicts that existed before, by id
         self.facts: dict[int, Facts] = {}
         self.named: dict[int, tuple[str, str, int]] = {}
-        """Of arrays that were there: what they are, a name, and whose among the tensors."""
+        """For arrays that existed before: kind, name, and index of their tensor."""
         self._numbers: dict[int, int] = {}
-        self._alive: dict[int, Any] = {}  # not held: who holds an array decides what becomes of it
+        self._alive: dict[int, Any] = {}  # not held: references to an array influence what is done
         self._count = 0
 
     # -- arrays ---------------------------------------------------------------------------------
 
     def new(self, array: Any) -> int:
-        """A number for an array; one that had a number has this one from now on."""
+        """A new number for an array, which replaces an old one."""
         nr, self._count = self._count, self._count + 1
         self.facts[nr] = Facts(array.shape, array.dtype, array.flags.c_contiguous)
         number = id(array)
@@ -101,29 +101,29 @@ class StepRecording:
         return nr
 
     def _gone(self, number: int, _: Any) -> None:
-        """Another array may get this id now."""
+        """Forget an array: another one may get this id."""
         self._numbers.pop(number, None)
         self._alive.pop(number, None)
 
     def numbers_now(self) -> dict[int, tuple[int, Any]]:
-        """The numbers of the arrays that are there, to go back to."""
+        """A snapshot of the numbers of arrays."""
         return {key: (nr, self._alive[key]) for key, nr in self._numbers.items()}
 
     def go_back_to(self, numbers: dict[int, tuple[int, Any]]) -> None:
-        """Let arrays that are still there have the numbers they had, and others none."""
+        """Restore the numbers of arrays that still exist; others have none."""
         alive = self._alive
         self._numbers = {key: nr for key, (nr, it) in numbers.items() if alive.get(key) is it}
 
     def number(self, array: Any) -> int | None:
-        """The number of an array that is known."""
+        """The number of a known array; None if unknown."""
         return self._numbers.get(id(array))
 
     def known(self, array: Any) -> int:
-        """The number of an array that has one."""
+        """The number of an array that must be known."""
         return self._numbers[id(array)]
 
     def constant(self, array: Any) -> None:
-        """Let an array be known that has the same numbers in each replay."""
+        """Make known an array with the same values in each replay."""
         if self.listens and self.number(array) is None:
             kept = array.copy()
             self.calls.append(self.call(kept.copy, (), {}, self.new(array), "constant"))
@@ -132,7 +132,7 @@ class StepRecording:
 
     @property
     def listens(self) -> bool:
-        """Whether what happens now, in this thread, is to be noted."""
+        """Whether calls of this thread are recorded now."""
         return (
             self.records
             and not (self.inside or self.stops)
@@ -148,7 +148,7 @@ class StepRecording:
         label: str = "",
         kind: str = "call",
     ) -> Any:
-        """Call a function on arrays, note it, and give what it gave, numbers as arrays."""
+        """Call a function on arrays, record it, and return its result, with numbers as arrays."""
         named = named or {}
         if not self.listens:
             return function(*args, **named)
@@ -188,7 +188,7 @@ class StepRecording:
         )
 
     def tree(self, value: Any) -> Any:
-        """An argument with numbers for its arrays; what is not known stops the recording."""
+        """An argument with numbers for its arrays. An unknown array stops the recording."""
         if isinstance(value, Tensor):
             nr = self._known(value._array)
             return TensorOf(nr) if nr is not None else SameValue(value)
@@ -227,7 +227,7 @@ class StepRecording:
         self.stops.append(StopReason(reason, line_now() if line is None else line, place, about))
 
     def _place(self) -> int:
-        """The line of the step that is being run."""
+        """The running line of the step."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code is not self.code:
             frame = frame.f_back
@@ -235,7 +235,7 @@ class StepRecording:
 
 
 def _is_number(array: Any) -> bool:
-    """Whether an array is one of the numbers that calls remember."""
+    """Whether an array is one of the cached numbers of calls."""
     if getattr(array, "ndim", 1) or isinstance(array, np.generic):
         return False
     known = NUMBERS32 if array.dtype == np.float32 else NUMBERS64
@@ -243,7 +243,7 @@ def _is_number(array: Any) -> bool:
 
 
 def _as_arrays(result: Any) -> tuple[Any, bool]:
-    """What a kernel gave, with arrays for numbers, and whether there were numbers."""
+    """A kernel's result with numbers as arrays, and whether there were numbers."""
     if isinstance(result, np.ndarray) or result is None:
         return result, False
     if isinstance(result, np.generic | int | float | bool | complex):
@@ -254,8 +254,8 @@ def _as_arrays(result: Any) -> tuple[Any, bool]:
 
 
 def line_now() -> str:
-    """The line of the program that is being run, as file:line."""
+    """The running line of the program, as file:line."""
     frame = outside(sys._getframe(1))
-    while (caller := past_stand_ins(frame)) is not frame:  # a watcher's, in the midst of ours
+    while (caller := past_stand_ins(frame)) is not frame:  # a watcher's, among the runtime's
         frame = outside(caller)
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

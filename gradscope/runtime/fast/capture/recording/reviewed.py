@@ -117,7 +117,7 @@ def _index(recording: StepRecording, given: dict[str, Any]) -> Any:
 
 
 def _plain_data(recording: StepRecording, given: dict[str, Any]) -> Any:
-    """`torch.tensor` of numbers makes the same each time; of tensors and arrays it may not."""
+    """`torch.tensor` of numbers has the same values each time; of tensors and arrays it may not."""
     return (
         ""
         if _is_plain(given.get("data"))
@@ -159,7 +159,7 @@ def mark_of(name: str) -> Any:
 
 
 def drawn(recording: StepRecording, frame: FrameType, given: dict[str, Any], result: Any) -> None:
-    """Note a factory whose numbers are drawn: it is called again."""
+    """Record a factory that draws random numbers: it is called again."""
     if not recording.listens:
         return
     code = frame.f_code
@@ -188,12 +188,12 @@ METADATA = frozenset(("dtype", "flags", "itemsize", "nbytes", "ndim", "shape", "
 
 @cache
 def looks_at_layout_only(code: CodeType) -> bool:
-    """Whether code takes of an array nothing but its shape, dtype and the like.
+    """Whether code reads only shape, dtype and the like of an array.
 
-    Directly (`t._array.shape`), or by a local variable of which nothing else is taken.
+    Directly (`t._array.shape`), or by a local variable that is used for nothing else.
     """
     if "_array" in code.co_consts and not {"getattr", "setattr"}.isdisjoint(code.co_names):
-        return False  # else it is asked for by hasattr
+        return False  # else hasattr reads it
     instructions = list(dis.get_instructions(code))
     kept: set[str] = set()
     for at, following in pairwise(instructions):

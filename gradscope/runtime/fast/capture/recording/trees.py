@@ -1,4 +1,4 @@
-"""Arguments of a recorded call: arrays by number, everything else as it is."""
+"""Arguments of a recorded call: arrays by number, everything else unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ArrayRef:
 
 @dataclass(frozen=True, slots=True)
 class TensorOf:
-    """A tensor around the array with this number, for what takes tensors."""
+    """A tensor with the array of this number, for functions that take tensors."""
 
     nr: int
 
@@ -39,11 +39,11 @@ class Items:
 
 @dataclass(slots=True)
 class StepCall:
-    """One call of a step: a function, what it is given, and the numbers of the arrays it made.
+    """One call of a step: a function, its arguments, and the numbers of the arrays it created.
 
-    `made` is None for a function that gives nothing, a number for one array, else a tuple, with
-    None for what is no array. `whole` says that the result may be a number, which becomes an array.
-    `told` are changes that the function itself makes to tensors, beyond numbers.
+    `made` is None for a function without result, a number for one array, otherwise a tuple, with
+    None for what is not an array. `whole` says that the result may be a number, which becomes an
+    array. `told` are changes that the function itself makes to tensors, beyond values.
     """
 
     function: Callable[..., Any]
@@ -55,7 +55,7 @@ class StepCall:
     line: str
     whole: bool = False
     kind: str = "call"
-    begin: int = 0  # when it ran while it was recorded, in nanoseconds
+    begin: int = 0  # time of its recorded run, in nanoseconds
     end: int = 0
 
 
@@ -69,12 +69,12 @@ def refs(tree: Any) -> list[int]:
 
 
 def read_by(call: StepCall) -> list[int]:
-    """The numbers of the arrays that a call is given."""
+    """The numbers of the arrays that a call receives."""
     return [nr for value in (*call.given, *call.named.values()) for nr in refs(value)]
 
 
 def made_by(call: StepCall) -> list[int]:
-    """The numbers of the arrays that a call makes."""
+    """The numbers of the arrays that a call creates."""
     if call.made is None:
         return []
     if isinstance(call.made, int):

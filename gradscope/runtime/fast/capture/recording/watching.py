@@ -1,11 +1,11 @@
-"""Whose code runs in a step, seen by a profile function, and what of it no replay could do.
+"""Watching: a profile function sees which code runs in a step, and what cannot be replayed.
 
-# Note [Who may run]
-In a watched or recorded step every call is looked at, outside of kernels. A function of the runtime
-may run if its module is named in `reviewed.py`; if it touches arrays, if it is marked.
-A function of the standard library may run if its module only shuffles its arguments. Functions in C
+# Note [What may run]
+In a watched or recorded step every call outside of kernels is checked. A function of the runtime
+may run if its module is listed in `reviewed.py`; if it touches arrays, it must be marked. A
+function of the standard library may run if its module only passes its arguments around. C functions
 that the program calls may be those of builtins and containers that depend on their arguments alone.
-Everything else is the program's: what its code reads is kept, for the guards (see `reach/`).
+Everything else belongs to the program: what its code reads is held for the guards (see `reach/`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gradscope.runtime.fast.capture.recording.recording import StepRecording
 NUMPY = str(Path(np.__file__).parent)
 IMPORTING = "importlib._bootstrap"
 STAND_INS = "<frozen importlib._bootstrap>"
-"""Their file: Note [A frame that is not there] in record/acts/stand_ins.py."""
+"""The file name of stand-ins: Note [A frame that is not there] in record/acts/stand_ins.py."""
 OURS, FOREIGN, SHUFFLES, LOOKS, DRAWS = range(5)
 OPTIMIZERS = "gradscope.runtime.optim."
 GATES = "gradscope.runtime.core.dispatch.overrides.gates"
@@ -46,9 +46,9 @@ RUNS_PROGRAMS = ("gradscope.runtime", "gradscope.callbacks")
 
 
 MATCHED = "match"
-"""Stands for the attributes that a `case` asks for, which are no names in its code."""
+"""Stands for attributes that a `case` pattern reads, whose names are not in its code."""
 BY_STRINGS = frozenset(("__dict__", "__getattribute__", "attrgetter", "methodcaller"))
-"""Attributes by which others are read whose names are only strings."""
+"""Attributes that read others whose names are strings."""
 
 
 @dataclass
@@ -56,13 +56,13 @@ class WatchedCode:
     """The program's own functions that ran in a step, and the names in them."""
 
     codes: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
-    """Their code, and their globals."""
+    """Their code and globals."""
     attributes: set[str] = field(default_factory=set)
-    every_attribute: bool = False  # whether names are made at run time (getattr, vars)
+    every_attribute: bool = False  # whether names are created at run time (getattr, vars)
     passed: set[str] = field(default_factory=set)
-    """Names whose values are not called at once: who calls them may be C."""
-    unseen: str = ""  # a function in C among these values that no recording sees when it is called
-    reads_options: bool = False  # whether it asks for the options of optimizers
+    """Names whose values are not called at once: C code may call them."""
+    unseen: str = ""  # a C function among them, whose calls are not observed
+    reads_options: bool = False  # whether it reads options of optimizers
 
     def add(self, code: CodeType, scope: dict[str, Any]) -> None:
         if code in self.codes:
@@ -82,7 +82,7 @@ class WatchedCode:
                 self.unseen = f"{name} may be called where it cannot be recorded"
 
     def shuffles(self, code: CodeType, module: str) -> None:
-        """A library's function ran that reads attributes of the program's objects."""
+        """Note that a library's function ran that reads attributes of the program's objects."""
         self.attributes |= names_in(code).attributes
         self.every_attribute = self.every_attribute or module == "dataclasses"
 
@@ -93,7 +93,7 @@ class WatchedCode:
                 yield scope, name
 
     def of_imports(self) -> Iterator[tuple[dict[str, Any], str, int]]:
-        """Each module that is imported while the step runs, and how many packages above."""
+        """Each module imported by the step, with the level of relative imports."""
         for code, scope in self.codes.items():
             for name, above in sorted(names_in(code).imports):
                 yield scope, name, above
@@ -103,7 +103,7 @@ class WatchedCode:
 
 
 class CodeNames(NamedTuple):
-    """What code mentions by name."""
+    """The names in code."""
 
     of_globals: frozenset[str]
     attributes: frozenset[str]
@@ -113,7 +113,7 @@ class CodeNames(NamedTuple):
 
 @cache
 def names_in(code: CodeType) -> CodeNames:
-    """The names that code mentions."""
+    """The names in code."""
     of_globals, attributes, passed = set(), set(), set()
     imports: set[tuple[str, int]] = set()
     constants: list[Any] = []
@@ -142,12 +142,12 @@ CALLED_BY_ATTR = sys.version_info >= (3, 12)  # before, there was LOAD_METHOD
 
 
 def _is_called(instruction: dis.Instruction) -> bool:
-    """Whether what is loaded is called next."""
+    """Whether the loaded value is called next."""
     return bool((instruction.arg or 0) & 1)
 
 
 def profiled_in_c() -> bool:
-    """Whether a profiler is at work that Python cannot call: nothing can be watched beside it."""
+    """Whether a C profiler is active: then nothing can be watched."""
     profiler = sys.getprofile()
     return profiler is not None and not callable(profiler)
 
@@ -156,7 +156,7 @@ Profiler: TypeAlias = "Callable[[FrameType, str, Any], object]"
 
 
 def _each(ours: Profiler, programs: Profiler) -> Profiler:
-    """Both, where Python takes one."""
+    """Call both profile functions."""
 
     def looks(frame: FrameType, event: str, arg: Any) -> None:
         ours(frame, event, arg)
@@ -166,17 +166,17 @@ def _each(ours: Profiler, programs: Profiler) -> Profiler:
 
 
 class Watching:
-    """Looks at each call of a step."""
+    """Checks each call of a step."""
 
     def __init__(self, program: WatchedCode, recording: StepRecording) -> None:
         self.program = program
         self.recording = recording
-        self._made: dict[int, tuple[Any, dict[str, Any]]] = {}  # factories under way, by frame
-        self._aside: FrameType | None = None  # what runs until it returns is no part of the step
+        self._made: dict[int, tuple[Any, dict[str, Any]]] = {}  # running factories, by frame
+        self._aside: FrameType | None = None  # what runs until it returns is not part of the step
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside, calls are looked at; those of a collection of garbage wait until after it."""
+        """Watch calls inside the block. Garbage collection is postponed."""
         before: Any = sys.getprofile()
         looks = self._look if before is None else _each(self._look, before)
         with without_collecting():
@@ -216,10 +216,10 @@ class Watching:
             self._of_c(frame, arg)
 
     def _looks_aside(self, frame: FrameType, event: str, module: str, *, is_programs: bool) -> bool:
-        """Whether this is no part of the step: of an import, or what a watcher does for itself.
+        """Whether this is not part of the step: an import, or a watcher's own work.
 
-        A kernel may import its library. Stand-ins call what they stand for, which is looked at,
-        and so is what a watcher calls of the program.
+        A kernel may import its library. Stand-ins call their originals, which are checked, and so
+        are the program's functions that a watcher calls.
         """
         aside = self._aside
         if aside is None:
@@ -243,7 +243,7 @@ class Watching:
             self.recording.stop(reason, f"{frame.f_code.co_filename}:{frame.f_lineno}")
 
     def _look_closer(self, frame: FrameType, name: str) -> None:
-        """At a function of the runtime that has to do with arrays."""
+        """Check a function of the runtime that uses arrays."""
         found = reviewed.mark_of(name)
         if found is None:
             self.recording.stop(reviewed.why_not(name))
@@ -269,13 +269,13 @@ class Watching:
 
 
 def _is_gate(frame: FrameType) -> bool:
-    """Whether it is of the gate of a function, which a mode of the program's may take over."""
+    """Whether the frame belongs to a gate, which a mode of the program may intercept."""
     return frame.f_code.co_filename.startswith(WRITTEN) or frame.f_globals.get("__name__") == GATES
 
 
 @cache
 def asks_for_options(code: CodeType) -> bool:
-    """Whether code of the runtime looks at groups of parameters, other than to do a step."""
+    """Whether code of the runtime reads groups of parameters, other than in a step."""
     names = names_in(code).attributes
     return "param_groups" in names and code.co_name not in ("step", "zero_grad")
 
@@ -285,7 +285,7 @@ def _is_watchers(module: str) -> bool:
 
 
 def _called_by_runtime(frame: FrameType) -> bool:
-    """Whether a library's function was called by the runtime: then it is a part of that."""
+    """Whether the runtime called a library's function, which is then part of the runtime."""
     above = frame.f_back
     while above is not None:
         kind, what = _kind_of(above.f_code, above.f_globals.get("__name__", ""))
@@ -308,7 +308,7 @@ def _kind_of(code: CodeType, module: str) -> tuple[int, str]:
 
 
 def _classified(code: CodeType, module: str) -> tuple[int, str]:
-    """Whose code this is; of what is not understood, why."""
+    """The owner of this code, and the reason if it cannot run in a replayed step."""
     file = code.co_filename
     if file.startswith(WRITTEN):
         return OURS, ""
@@ -318,7 +318,7 @@ def _classified(code: CodeType, module: str) -> tuple[int, str]:
     if file.startswith(NUMPY) or top in ("numpy", "numba", "llvmlite"):
         return FOREIGN, f"NumPy's {code.co_name} is called"
     if _is_watchers(module):
-        return OURS, ""  # it is told of the step
+        return OURS, ""  # it gets reports of the step
     if top in reviewed.SHUFFLING or top.startswith("namedtuple_"):
         return SHUFFLES, ""
     if top in sys.stdlib_module_names and top != "__main__":
@@ -346,7 +346,7 @@ C_FUNCTIONS = (
 
 
 def c_function(function: Any) -> str:
-    """Why a call of a function in C by the program cannot be replayed; empty if it can."""
+    """Why a call of a C function by the program cannot be replayed; empty if it can."""
     name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
     module = getattr(function, "__module__", None)
     if module == "builtins":

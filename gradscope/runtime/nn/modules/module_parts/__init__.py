@@ -1,1 +1,1 @@
-"""What `Module` is made of: its hooks, its calls, its state, ways through its parts."""
+"""Parts of `Module`: hooks, calls, state and traversal."""

@@ -1,4 +1,4 @@
-"""How a module's backward hooks get at the gradients of its inputs and outputs."""
+"""How a module's backward hooks get the gradients of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 from gradscope.runtime.nn.modules._functions import BackwardHookFunction
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = range(8, 12)
-"""Kinds of hooks, as a watcher is told them; those of tensors and nodes come before."""
+"""Kinds of hooks, as reported to a watcher. The smaller numbers are hooks of tensors and nodes."""
 
 FIRING = (
     "Full backward hook is firing when gradients are computed with respect to module outputs since "
@@ -24,7 +24,7 @@ FIRING = (
 
 
 def heard(module: Any, kind: int, index: int, hook: Callable[..., Any], *args: Any) -> Any:
-    """Call one of a module's hooks, before the eyes of the watcher if there is one."""
+    """Call one of a module's hooks, and report it to the watcher if there is one."""
     here, state = probe.here, local.state
     if here is None:
         return hook(*args)
@@ -39,10 +39,10 @@ def heard(module: Any, kind: int, index: int, hook: Callable[..., Any], *args: A
 
 
 class BackwardHook:
-    """One call of a module with hooks on its backward.
+    """One call of a module that has backward hooks.
 
-    A node is put behind the module's inputs and another one before its outputs. The second keeps
-    the gradients of the outputs for the hooks, which run when the first has those of the inputs.
+    Its inputs and its outputs each pass through an identity node. The node of the outputs stores
+    their gradients for the hooks, which run when the node of the inputs has its own.
     """
 
     def __init__(
@@ -61,20 +61,20 @@ class BackwardHook:
         self.input_tensors_index: list[int] | None = None
 
     def setup_input_hook(self, args: Any) -> Any:
-        """The arguments the module is to be called with."""
+        """The arguments to call the module with: tensors pass through a node."""
         made, self.input_tensors_index = _behind_a_node(args, self._of_inputs)
         self.n_inputs = len(args)
         return made
 
     def setup_output_hook(self, args: Any) -> Any:
-        """What the module's caller is to get."""
+        """The result to return to the caller: tensors pass through a node."""
         outputs = args if isinstance(args, tuple) else (args,)
         made, self.output_tensors_index = _behind_a_node(outputs, self._of_outputs)
         self.n_outputs = len(outputs)
         return made if isinstance(args, tuple) else made[0]
 
     def _of_outputs(self, _: Any, grad_output: Any) -> Any:
-        """The gradients of the outputs are complete: the post-hook of the node at the outputs."""
+        """Post-hook of the node at the outputs: their gradients are complete."""
         grads = _spread(self.output_tensors_index or (), grad_output, self.n_outputs)
         expected = len(grads)
         for index, hook in enumerate(self.user_pre_hooks):
@@ -91,7 +91,7 @@ class BackwardHook:
         return tuple(grads[i] for i in self.output_tensors_index or ())
 
     def _without_inputs(self, grads: Any) -> None:
-        """No input requires grad: the hooks run now, since nothing will arrive there."""
+        """Run the hooks now: no input requires grad, so none gets a gradient."""
         warn(FIRING)
         nothing = (None,) * self.n_inputs
         for index, hook in enumerate(self.user_hooks):
@@ -101,7 +101,7 @@ class BackwardHook:
             raise errors.module_hook_without_inputs(hook)
 
     def _of_inputs(self, grad_input: Any, _: Any) -> Any:
-        """The gradients of the inputs are complete: the post-hook of the node at the inputs."""
+        """Post-hook of the node at the inputs: their gradients are complete."""
         if self.grad_outputs is None:
             return None  # they did not come through the module, as in a double backward
         where = self.input_tensors_index or ()
@@ -118,7 +118,7 @@ class BackwardHook:
 
 
 def _spread(where: Sequence[int], values: Sequence[Any], size: int) -> Any:
-    """Values in their places, with None in all others."""
+    """Values at these positions, None at all others."""
     made: list[Any] = [None] * size
     for place, value in zip(where, values, strict=True):
         made[place] = value
@@ -126,7 +126,7 @@ def _spread(where: Sequence[int], values: Sequence[Any], size: int) -> Any:
 
 
 def _behind_a_node(args: Any, arrived: Callable[..., Any]) -> tuple[Any, list[int] | None]:
-    """The same values, and which of them are outputs of a node now; None when none is.
+    """The values passed through one node, and the positions of its outputs; None if there are none.
 
     `arrived` is the node's post-hook.
     """
@@ -134,7 +134,7 @@ def _behind_a_node(args: Any, arrived: Callable[..., Any]) -> tuple[Any, list[in
     if not (local.state.grad_enabled and any(args[i].requires_grad for i in where)):
         return args, None
 
-    def hook(grad_inputs: Any, grad_outputs: Any) -> Any:  # under this name in PyTorch's errors
+    def hook(grad_inputs: Any, grad_outputs: Any) -> Any:  # PyTorch's errors call it by this name
         return arrived(grad_inputs, grad_outputs)
 
     hook.__qualname__ = arrived.__qualname__

@@ -1,4 +1,4 @@
-"""A module's call when somebody listens: hooks before and after, and the probe."""
+"""A module's call with hooks or a watcher."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Hook = Callable[..., Any]
 
 
 def attended(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The module's result, after telling whoever wants to know."""
+    """Call a module, run its hooks and report the call to the watcher."""
     here = probe.here
     if here is None:
         return _result(module, args, kwargs)
@@ -46,7 +46,7 @@ def _result(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 class _Call:
-    """One call of a module with hooks: what it was called with, and what it returned, so far."""
+    """One call of a module with hooks: its arguments, and its result so far."""
 
     __slots__ = ("args", "called", "kwargs", "module", "result")
 
@@ -86,7 +86,7 @@ class _Call:
         return self.result
 
     def _backward_hooks(self) -> tuple[list[Hook], list[Hook]]:
-        """Those for the whole module, and those of the old way, for its last node."""
+        """Full backward hooks, and deprecated ones, which go on the last node."""
         lists: tuple[list[Hook], list[Hook]] = ([], [])
         for owner, is_full in (
             (everywhere.backward, everywhere.backward_is_full),
@@ -114,7 +114,7 @@ class _Call:
             self.args, self.kwargs = found
 
     def _hooks_after(self) -> Iterator[tuple[int, int, Hook, bool]]:
-        """Position, number and hook, and whether the hook is one of all modules."""
+        """Position, number and hook of each forward hook, and whether it is global."""
         own = self.module._forward_hooks
         listed = [(n, h, True) for n, h in everywhere.forward.items()]
         listed += [(n, h, False) for n, h in own.items()]
@@ -139,7 +139,7 @@ class _Call:
             self.result = found
 
     def _always(self) -> None:
-        """After an error, call the hooks that asked to be called in any case."""
+        """After an error, call the hooks that were registered with `always_call`."""
         module = self.module
         for index, number, hook, of_all in self._hooks_after():
             asked = (
@@ -149,7 +149,7 @@ class _Call:
             )
             if number not in asked or number in self.called:
                 continue
-            # As PyTorch: here those of all modules do not get the keyword arguments.
+            # As in PyTorch, global hooks do not get the keyword arguments here.
             with_kwargs = not of_all and number in module._forward_hooks_with_kwargs
             try:
                 self._call(index, hook, with_kwargs=with_kwargs)
@@ -161,7 +161,7 @@ class _Call:
                 )
 
     def _on_last_node(self, hooks: list[Hook]) -> None:
-        """The old way: on the node of the first tensor found in the result."""
+        """Register deprecated backward hooks on the node of the first tensor in the result."""
         module, var = self.module, self.result
         while not isinstance(var, Tensor):
             if isinstance(var, dict):
@@ -177,10 +177,10 @@ class _Call:
 
 
 class _Heard:
-    """A hook of the old way, which a watcher hears of when it is called."""
+    """A deprecated backward hook whose calls are reported to a watcher."""
 
     def __init__(self, index: int, hook: Hook) -> None:
-        functools.update_wrapper(self, hook)  # errors call it by its name
+        functools.update_wrapper(self, hook)  # errors use the hook's name
         self.index = index
         self.hook = hook
 

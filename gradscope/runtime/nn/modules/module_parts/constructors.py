@@ -1,4 +1,4 @@
-"""Constructors that several modules share, under each module's own name."""
+"""Constructors that several modules share, each under its module's own name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def with_own_constructor(kind: Kind) -> Kind:
-    """The class with a constructor of its own, which errors call by the name of the class."""
+    """Give the class its own copy of the constructor, so that errors name the class."""
     shared: Any = kind.__init__  # type: ignore[misc]
     own = FunctionType(
         shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__

@@ -1,4 +1,4 @@
-"""A module as a whole: its mode, its dtype, whether it learns."""
+"""Methods that change a whole module: mode, dtype, device, requires_grad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradscope.runtime.nn.parameter import Parameter
 
 
 class Conversion:
-    """What is done to all of a module's parts at once."""
+    """Methods that act on all parts of a module at once."""
 
     training: bool
 
@@ -25,7 +25,7 @@ class Conversion:
         raise NotImplementedError
 
     def train(self, mode: bool = True) -> Self:
-        """Let all modules behave as in training, or not."""
+        """Set this module and all submodules to training mode, or to evaluation mode."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -42,7 +42,7 @@ class Conversion:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Set the gradients of all parameters to None, or to zero."""
         for param in self.parameters():
             grad = param.grad
             if grad is None:
@@ -57,7 +57,7 @@ class Conversion:
             grad.zero_()
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
-        """Put what `fn` makes of them in the place of all parameters, gradients and buffers."""
+        """Replace all parameters, gradients and buffers by `fn` of them."""
         own = self.__dict__
         for module in self.children() if recurse else ():
             module._apply(fn)
@@ -79,7 +79,7 @@ class Conversion:
         return self
 
     def to(self, *wanted: Any, dtype: Any = None, device: Any = None, **options: Any) -> Self:
-        """All parts on this device, those of floating point in this dtype."""
+        """Move all parts to this device, and those of floating point to this dtype."""
         found = wanted_of(wanted, {"dtype": dtype, "device": device, **options})
         device, dtype = found[:2]
         where = None if device is None else available(device)
@@ -93,7 +93,7 @@ class Conversion:
         return self._apply(lambda t: t.to(where, dtype if _is_inexact(t) else None))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """All parts on this device, with memory that nobody has written to."""
+        """Move all parts to this device without copying: their memory is not initialized."""
         return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def _cast(self, dtype: dtypes.dtype) -> Self:
@@ -115,7 +115,7 @@ class Conversion:
         return self._apply(lambda t: t.type(dst_type))
 
     def share_memory(self) -> Self:
-        """Move parameters and buffers to memory that forked processes share."""
+        """Move parameters and buffers to memory shared with forked processes."""
         return self._apply(lambda t: t.share_memory_())
 
     def cpu(self) -> Self:
@@ -125,7 +125,7 @@ class Conversion:
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: a compiled module could not be watched."""
+        """Do nothing: a compiled module could not be watched."""
 
 
 def _is_inexact(tensor: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Hooks of all modules at once, for whoever measures or debugs; they run before a module's own."""
+"""Global hooks, which run for every module, ahead of the module's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.nn.modules.module_parts.hooks import Hook, Hooks, rest
 
 EVERYWHERE: list[bool] = []
-"""Whether there is any hook here. See Note [Who listens to a module]."""
+"""Not empty if any global hook is registered. See Note [Calls without hooks]."""
 
 
 class GlobalHooks:
@@ -37,7 +37,7 @@ class GlobalHooks:
         return any(self.listening())
 
     def rest(self) -> None:
-        """Let calls of modules be short again, if all hooks have been removed."""
+        """Empty EVERYWHERE if all global hooks were removed: calls take the fast path again."""
         rest(EVERYWHERE, self.listening())
 
 
@@ -57,11 +57,11 @@ NAMES = LISTENED | {
     "_global_module_registration_hooks": "module_registration",
     "_global_parameter_registration_hooks": "parameter_registration",
 }
-"""What PyTorch calls them in `torch.nn.modules.module`, where programs also assign them."""
+"""PyTorch's names of the hooks in `torch.nn.modules.module`, which programs also assign."""
 
 
 class _Offering(ModuleType):
-    """A module through whose names the hooks of all modules are read and assigned."""
+    """A module type through which global hooks are read and assigned."""
 
     def __getattr__(self, name: str) -> Any:
         if name in NAMES:
@@ -79,14 +79,14 @@ class _Offering(ModuleType):
 
 
 def offer(module: ModuleType) -> None:
-    """Let the hooks of all modules be reached under PyTorch's names in this module."""
+    """Make the global hooks available under PyTorch's names in this module."""
     module.__class__ = _Offering
 
 
 def _added(
     hooks: Any, hook: Hook, beside: dict[str, Any] | None = None, *on: str
 ) -> RemovableHandle:
-    """Add a hook; `beside` are the dicts of its options, by name, and `on` those it asks for."""
+    """Add a hook. `beside` are the dicts of its options by name, `on` the options that are set."""
     known = beside or {}
     handle = RemovableHandle(hooks, extra_dict=list(known.values()))
     for option in on:
@@ -96,7 +96,7 @@ def _added(
 
 
 def replaced(hooks: dict[int, Hook], module: Any, name: str, value: Any) -> Any:
-    """What is to be registered, after each of these hooks has had its say."""
+    """The value to register, after each hook could replace it."""
     for hook in list(hooks.values()):
         found = hook(module, name, value)
         value = value if found is None else found
@@ -104,17 +104,17 @@ def replaced(hooks: dict[int, Hook], module: Any, name: str, value: Any) -> Any:
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` before a module registers a buffer."""
+    """Call `hook(module, name, buffer)` when any module registers a buffer."""
     return _added(everywhere.buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, submodule)` before a module gets another as its part."""
+    """Call `hook(module, name, submodule)` when any module registers a submodule."""
     return _added(everywhere.module_registration, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, parameter)` before a module registers a parameter."""
+    """Call `hook(module, name, parameter)` when any module registers a parameter."""
     return _added(everywhere.parameter_registration, hook)
 
 
@@ -149,7 +149,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The old way; see Module.register_backward_hook."""
+    """Deprecated, see Module.register_backward_hook."""
     if everywhere.backward_is_full is True:
         raise errors.mixed_global_hooks()
     everywhere.backward_is_full = False

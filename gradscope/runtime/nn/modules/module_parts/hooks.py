@@ -1,4 +1,4 @@
-"""Functions users attach to modules: where they are kept, and how they are registered."""
+"""Hooks of modules: storage and registration."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ Hook = Callable[..., Any]
 
 
 class Hooks(OrderedDict[int, Any]):
-    """Hooks by the numbers of their handles. `attended` is a list that they make true.
+    """Hooks by the number of their handle. Adding one fills the list `attended`.
 
-    # Note [Who listens to a module]
-    A module's call must not cost more when nobody listens, so it asks one question, not eight: its
-    hooks before and after forward and backward share one list, `_attended`, as all modules' hooks
-    share EVERYWHERE. A hook that is added fills the list; nothing else is sure to be told of one
-    that is taken away, so it is emptied by the next call that finds no hooks (`rest`).
+    # Note [Calls without hooks] A module's call must cost no more if there are no hooks, so it
+    makes one check, not eight: all kinds of its hooks share one list, `_attended`, as all global
+    hooks share EVERYWHERE. Adding a hook fills the list. Removals are not always noticed, so the
+    next call that finds no hooks empties it (`rest`).
     """
 
     def __init__(self, attended: list[bool] | None = None) -> None:
@@ -38,11 +37,11 @@ class Hooks(OrderedDict[int, Any]):
 
 
 def rest(attended: list[bool], kinds: Iterable[Any]) -> None:
-    """Empty the list that says whether anybody listens, if none of these has hooks."""
+    """Empty the list `attended` if none of these kinds has hooks."""
     held = list(kinds)
     if not any(hooks or not isinstance(hooks, Hooks) for hooks in held):
         attended.clear()
-        if any(held):  # another thread has added one: it filled the list before it was emptied
+        if any(held):  # another thread added one: it filled the list before it was emptied
             attended.append(True)
 
 
@@ -61,7 +60,7 @@ ASIDE = (
 
 
 def prepare(own: dict[str, Any]) -> None:
-    """Give a module the dicts its hooks are kept in, those it lacks."""
+    """Give a module the dicts of hooks that it lacks."""
     if "_attended" not in own:
         own["_attended"] = [True] if any(name in own for name in LISTENING) else []
     for name in LISTENING:
@@ -72,10 +71,10 @@ def prepare(own: dict[str, Any]) -> None:
 
 
 class WrappedHook:
-    """A hook that gets its module as first argument, and does not keep it alive."""
+    """A hook that gets its module as first argument, by weak reference."""
 
     def __init__(self, hook: Hook, module: Any = None) -> None:
-        functools.update_wrapper(self, hook)  # first: it takes over what the hook has
+        functools.update_wrapper(self, hook)  # first: it copies the hook's attributes
         self.hook = hook
         self.with_module = module is not None
         if module is not None:
@@ -103,14 +102,14 @@ class WrappedHook:
 
 
 class Hooked:
-    """The part of a module that lets others listen."""
+    """The methods of `Module` that register hooks."""
 
     _is_full_backward_hook: bool | None
 
     def _registered(
         self, kind: str, hook: Hook, *, prepend: bool, options: Iterable[str] = ()
     ) -> RemovableHandle:
-        """Add a hook, last or first; the names of its options are those of the dicts beside."""
+        """Add a hook, last or first. `options` are the names of the option dicts it is added to."""
         own, hooks = self.__dict__, getattr(self, kind)
         beside = [own[name] for name in ASIDE if name.startswith(f"{kind}_")]
         handle = RemovableHandle(hooks, extra_dict=beside)
@@ -124,7 +123,7 @@ class Hooked:
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before each forward; what it returns replaces the arguments."""
+        """Call `hook(module, args)` before each forward. It may replace the arguments."""
         options = ["with_kwargs"] if with_kwargs else []
         return self._registered(FORWARD_PRE, hook, prepend=prepend, options=options)
 
@@ -136,24 +135,24 @@ class Hooked:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after each forward; it may replace the output."""
+        """Call `hook(module, args, output)` after each forward. It may replace the output."""
         wanted = {"with_kwargs": with_kwargs, "always_called": always_call}
         options = [name for name, on in wanted.items() if on]
         return self._registered(FORWARD, hook, prepend=prepend, options=options)
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the outputs are there."""
+        """Call `hook(module, grad_output)` when the gradients of the outputs are complete."""
         return self._registered(BACKWARD_PRE, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are there."""
+        """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are complete."""
         if self._is_full_backward_hook is False:
             raise errors.mixed_backward_hooks(self)
         self._is_full_backward_hook = True
         return self._registered(BACKWARD, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` after the last node: the old way."""
+        """Deprecated: call `hook(module, grad_input, grad_output)` after the module's last node."""
         if self._is_full_backward_hook is True:
             raise errors.mixed_backward_hooks(self)
         self._is_full_backward_hook = False

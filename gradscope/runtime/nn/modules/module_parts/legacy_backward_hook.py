@@ -1,4 +1,4 @@
-"""What backward hooks of the old way do not see: they sit on a module's last node only."""
+"""What deprecated backward hooks miss: they are on a module's last node only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEW = "Please use register_full_backward_hook to get the documented behavior."
 
 
 def warn_of_what_it_misses(args: Any, result: Any, node: Any) -> None:
-    """Warn of the first reason why a hook on `node` will not see all there is to see."""
+    """Warn of the first reason why a hook on `node` will miss gradients of the module."""
     text = _missed(args, result, node)
     if text:
         warn(text, FutureWarning)

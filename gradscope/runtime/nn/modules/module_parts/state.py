@@ -1,4 +1,4 @@
-"""A module's state by name: saving it, and loading it with every mismatch named."""
+"""A module's state dict: saving, and loading with a message for every mismatch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POSITIONAL = (
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """The names a state lacks, and those nobody asked for."""
+    """The names that a loaded state lacks, and those that the module does not have."""
 
     __slots__ = ()
 
@@ -39,12 +39,12 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
 
 
 class StateDict:
-    """The part of a module that outlives it."""
+    """The methods of `Module` that save and load its state."""
 
     _version: int = 1
 
     def get_extra_state(self) -> Any:
-        """What a module keeps besides tensors; a module that has it says both this and the next."""
+        """State other than tensors. A class that defines this also defines `set_extra_state`."""
         raise NotImplementedError
 
     def set_extra_state(self, state: Any) -> None:
@@ -101,12 +101,12 @@ class StateDict:
         return type(self).set_extra_state is not StateDict.set_extra_state
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` when this module has said its."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after the state is saved."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return self._listening("_state_dict_hooks", hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The same; where `state_dict` was called, what it returns is the state."""
+        """The same; the hook of the module that `state_dict` was called on may return the state."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was previously "
@@ -115,11 +115,11 @@ class StateDict:
         return self._listening("_state_dict_hooks", hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, prefix, keep_vars)` before this module says its state."""
+        """Call `hook(module, prefix, keep_vars)` before this module adds its state."""
         return self._listening("_state_dict_pre_hooks", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, …)` before this module takes its part."""
+        """Call `hook(module, state_dict, prefix, …)` before this module loads."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(
@@ -129,7 +129,7 @@ class StateDict:
         return self._listening("_load_state_dict_pre_hooks", wrapped)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after this module and its parts have loaded."""
+        """Call `hook(module, incompatible_keys)` after this module and its submodules loaded."""
         return self._listening("_load_state_dict_post_hooks", hook)
 
     def _listening(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
@@ -141,7 +141,7 @@ class StateDict:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy a state into this module. Names must match unless `strict` is off, shapes always."""
+        """Copy a state into this module. Shapes must match; names too, unless `strict` is off."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         loading = _Loading(state_dict, assign=assign)
@@ -171,7 +171,7 @@ class StateDict:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load what this very module owns; modules with a history of formats override it."""
+        """Load what this module owns, without submodules. Modules with old formats override it."""
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         given = (prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         for hook in self.__dict__["_load_state_dict_pre_hooks"].values():
@@ -197,7 +197,7 @@ class StateDict:
                 missing_keys.append(key)
 
     def _strangers(self, state_dict: Any, prefix: str) -> list[str]:
-        """Names that belong to this module by their prefix, and to nothing it has."""
+        """Names in the state that have this module's prefix but that it does not have."""
         own = self._own_state()
         found = []
         for key in state_dict:
@@ -211,7 +211,7 @@ class StateDict:
 
 
 class _Loading:
-    """One load: where it came from, and what did not fit."""
+    """One load: its source and its mismatches."""
 
     def __init__(self, state_dict: Mapping[str, Any], *, assign: bool) -> None:
         self.state = OrderedDict(state_dict)
@@ -248,16 +248,16 @@ class _Loading:
 def _loaded(
     module: Any, name: str, tensor: Any, given: Any, key: str, *, assign: bool
 ) -> str | None:
-    """Copy one tensor in, or say why it does not fit."""
+    """Load one tensor, or return the reason why it does not fit."""
     if not (isinstance(given, Tensor) or hasattr(given, "__torch_function__")):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(given)}"
         )
     if is_lazy(tensor):
-        return None  # and so is what was given
+        return None  # and so is the given tensor
     if tensor.dim() == 0 and tuple(given.shape) == (1,):
-        given = given[0]  # as it was saved before there were tensors without dims
+        given = given[0]  # old states saved tensors without dims with one dim
     if given.shape != tensor.shape:
         return (
             f"size mismatch for {key}: copying a param with shape {given.shape} from "

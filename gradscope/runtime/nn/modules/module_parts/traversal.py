@@ -1,4 +1,4 @@
-"""Ways through a module's parts: its parameters, buffers and modules, by name and in order."""
+"""Traversal of a module: its parameters, buffers and submodules, by name and in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class Traversal:
-    """What a module knows of its parts, near and far. Shared parts are met once."""
+    """The methods of `Module` that list its parts. Shared parts are listed once."""
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
         met: set[Any] = set()
@@ -23,7 +23,7 @@ class Traversal:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """This module and all below it, each before its own parts."""
+        """This module and all submodules, each ahead of its own submodules."""
         met = set() if memo is None else memo
         if self in met:
             return
@@ -81,7 +81,7 @@ class Traversal:
             yield buffer
 
     def get_submodule(self, target: str) -> Any:
-        """The module at a dotted path."""
+        """The submodule at a dotted path."""
         found: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(found, name):
@@ -107,7 +107,7 @@ class Traversal:
         return self._member(target, "_buffers", "a buffer")
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
-        """Call `fn` on every module below, then on this one."""
+        """Call `fn` on every submodule, then on this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)

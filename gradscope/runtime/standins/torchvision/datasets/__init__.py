@@ -1,4 +1,4 @@
-"""Data sets under torchvision's names: MNIST and those that come in files of the same kind."""
+"""Datasets under torchvision's names: MNIST and others with the same file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IDX files, in which MNIST's images and labels come: an array of numbers, perhaps compressed."""
+"""IDX files, the format of MNIST's images and labels, possibly compressed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DTYPES: Final[dict[int, np.dtype[Any]]] = {
     0x0D: np.dtype(">f4"),
     0x0E: np.dtype(">f8"),
 }
-"""The third byte of a file, and what its numbers are: the first byte of each stands first."""
+"""The third byte of a file, and the dtype of its values, which are big-endian."""
 
 GZIPPED: Final = b"\x1f\x8b"
 
 
 def read_idx(path: Any) -> Any:
-    """The tensor in a file, whether it is compressed by gzip or not."""
+    """The tensor in a file, which may be compressed by gzip."""
     content = Path(os.fspath(path)).read_bytes()
     if content.startswith(GZIPPED):
         content = gzip.decompress(content)
@@ -53,13 +53,13 @@ FILES: Final = {
     True: ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     False: ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-"""What MNIST's files are called, with or without `.gz`: images and labels."""
+"""Names of MNIST's files, with or without `.gz`: images and labels."""
 
 
 def read_mnist(folder: Any, *, train: bool = True) -> tuple[Any, Any]:
-    """The images (N, 28, 28) in bytes, and their labels, from a folder that has MNIST's files.
+    """The images (N, 28, 28) as bytes, and their labels, from a folder with MNIST's files.
 
-    Fashion-MNIST, KMNIST and others come in files of the same names.
+    Fashion-MNIST, KMNIST and others have files of the same names.
     """
     images, labels = (read_idx(_found(Path(os.fspath(folder)), name)) for name in FILES[train])
     return images, labels.long()

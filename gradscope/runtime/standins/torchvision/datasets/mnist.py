@@ -1,4 +1,4 @@
-"""MNIST, Fashion-MNIST and KMNIST, read from IDX files that are there already."""
+"""MNIST, Fashion-MNIST and KMNIST, read from existing IDX files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradscope.runtime.utils.data import Dataset
 
 
 class VisionDataset(Dataset[Any]):
-    """Samples in a folder, and what is done to each of them."""
+    """Samples in a folder, with their transforms."""
 
     def __init__(
         self,
@@ -54,8 +54,7 @@ class VisionDataset(Dataset[Any]):
 
 
 class MNIST(VisionDataset):
-    """Handwritten digits: 28 × 28 grey values each, as Pillow's images where that is installed,
-    and as arrays where it is not."""  # noqa: D205, D209
+    """Handwritten digits of 28 × 28 grey values: Pillow images, or arrays without Pillow."""
 
     classes = [  # noqa: RUF012 -- as torchvision has it
         "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four",
@@ -106,7 +105,7 @@ class MNIST(VisionDataset):
 
 
 class FashionMNIST(MNIST):
-    """Pieces of clothing, in MNIST's format."""
+    """Images of clothing, in MNIST's format."""
 
     classes = [  # noqa: RUF012 -- as torchvision has it
         "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",

@@ -1,4 +1,4 @@
-"""Models under torchvision's names: the residual networks."""
+"""Models under torchvision's names: residual networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`resnet18()` and its kin: networks with weights drawn at random, since nothing is downloaded."""
+"""`resnet18()` and others: networks with random weights, since nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ResNet152_Weights(_Weights):  # noqa: N801 -- likewise
 
 
 def _built(name: str, block: Any, layers: list[int], given: dict[str, Any], **fixed: Any) -> ResNet:
-    """The network, if nobody asks for weights; `pretrained` is what that was called before."""
+    """The network, if no weights are requested; `pretrained` is the old option for weights."""
     weights = given.pop("weights", None)
     pretrained = given.pop("pretrained", False)
     given.pop("progress", None)

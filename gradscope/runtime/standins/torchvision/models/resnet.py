@@ -1,7 +1,7 @@
 """Residual networks: He et al., Deep Residual Learning for Image Recognition, 2015.
 
-Parts have torchvision's names and are made in its order, so that state dicts fit and the same seed
-gives the same first weights.
+Parts have torchvision's names and order, so that state dicts fit and the same seed gives the same
+initial weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _conv1x1(channels: int, out: int, stride: int = 1) -> Any:
 
 
 class BasicBlock(Module):
-    """Two convolutions, and the way around them."""
+    """Two convolutions with a shortcut."""
 
     expansion = 1
 
@@ -61,7 +61,7 @@ class BasicBlock(Module):
 
 
 class Bottleneck(Module):
-    """Three convolutions, the middle one of fewer channels, and the way around them."""
+    """Three convolutions, the middle one with fewer channels, with a shortcut."""
 
     expansion = 4
 
@@ -98,7 +98,7 @@ class Bottleneck(Module):
 
 
 class ResNet(Module):
-    """Four stages of blocks between a first convolution and a linear layer."""
+    """A convolution, four stages of blocks, and a linear layer."""
 
     def __init__(
         self,

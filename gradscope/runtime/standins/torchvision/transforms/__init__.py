@@ -1,4 +1,4 @@
-"""Transforms of images under torchvision's names, for tensors, arrays, and Pillow's images."""
+"""Transforms of images under torchvision's names, for tensors, arrays, and Pillow images."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ BY_NUMBER = {
     2: InterpolationMode.BILINEAR,
     3: InterpolationMode.BICUBIC,
 }
-"""Pillow's numbers for them."""
+"""Pillow's numbers of interpolation modes."""
 PIL_NUMBER = {mode.value: number for number, mode in BY_NUMBER.items()}
 
 
@@ -44,7 +44,7 @@ def get_image_size(img: Any) -> list[int]:
 
 
 def to_tensor(pic: Any) -> Any:
-    """An image (H, W) or (H, W, C) as a tensor (C, H, W); bytes become numbers from 0 to 1."""
+    """Convert an image (H, W) or (H, W, C) to a tensor (C, H, W); bytes are scaled to [0, 1]."""
     if not (is_pil(pic) or isinstance(pic, np.ndarray)):
         raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
     array = array_of(pic) if is_pil(pic) else pic
@@ -56,14 +56,14 @@ def to_tensor(pic: Any) -> Any:
 
 
 def pil_to_tensor(pic: Any) -> Any:
-    """The same without changing the numbers."""
+    """The same without scaling."""
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
     return as_tensor(pic)[0]
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:
-    """A tensor (C, H, W) or an array as Pillow's image."""
+    """Convert a tensor (C, H, W) or an array to a Pillow image."""
     if isinstance(pic, Tensor):
         tensor: Any = pic
         if tensor.is_floating_point() and mode != "F":
@@ -74,7 +74,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
 
 
 def convert_image_dtype(image: Any, dtype: Any) -> Any:
-    """Another dtype: 1.0 is the greatest number of a whole dtype."""
+    """Convert the dtype; 1.0 corresponds to the maximum of an integer dtype."""
     if image.dtype == dtype:
         return image
     if image.is_floating_point():
@@ -92,7 +92,7 @@ def convert_image_dtype(image: Any, dtype: Any) -> Any:
 
 
 def normalize(tensor: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
-    """Each channel less its mean, by its deviation."""
+    """Subtract each channel's mean and divide by its deviation."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
     if not tensor.is_floating_point():
@@ -113,7 +113,7 @@ def normalize(tensor: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
 
 
 def _sizes(size: Any, height: int, width: int, max_size: int | None) -> tuple[int, int]:
-    """The size asked for: both sides, or the shorter one."""
+    """The requested size: both sides, or the shorter one."""
     sizes = [size] if isinstance(size, int) else list(size)
     if len(sizes) == 2:
         return int(sizes[0]), int(sizes[1])
@@ -137,7 +137,7 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
-    """Another size; one number is that of the shorter side."""
+    """Resize; one number is the size of the shorter side."""
     mode = (BY_NUMBER[interpolation] if isinstance(interpolation, int) else interpolation).value
     height, width = size_of(img)
     wanted = _sizes(size, height, width, max_size)
@@ -155,7 +155,7 @@ def resize(
 
 
 def _interpolated(batch: Any, size: tuple[int, int], mode: str, options: dict[str, bool]) -> Any:
-    """In numbers with a point, and rounded where there was none."""
+    """Interpolate in floating point; integers are rounded again."""
     if batch.is_floating_point() or not options:
         return nn.interpolate(batch, size, mode=mode, **options)
     made = nn.interpolate(batch.float(), size, mode=mode, **options)
@@ -165,7 +165,7 @@ def _interpolated(batch: Any, size: tuple[int, int], mode: str, options: dict[st
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """A part of the image; what lies outside is zero."""
+    """Crop a part of the image; outside is zero."""
     rows, columns = size_of(img)
     before = [max(-left, 0), max(-top, 0)]
     behind = [max(left + width - columns, 0), max(top + height - rows, 0)]
@@ -177,7 +177,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(img: Any, output_size: Any) -> Any:
-    """The part in the middle."""
+    """Crop the center."""
     sizes = [output_size] if isinstance(output_size, int) else list(output_size)
     height, width = sizes * (2 // len(sizes))
     rows, columns = size_of(img)
@@ -192,7 +192,7 @@ MODES = {"edge": "replicate", "reflect": "reflect"}
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """An edge of one width, of two (sides, top and bottom), or four (left, top, right, bottom)."""
+    """Pad by one width, two (sides, top and bottom), or four (left, top, right, bottom)."""
     given = [padding] if isinstance(padding, int) else list(padding)
     left, top, right, bottom = given * (4 // len(given))
     tensor, back = as_tensor(img)
@@ -212,19 +212,19 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
 
 def hflip(img: Any) -> Any:
-    """Left and right changed over."""
+    """Flip left and right."""
     tensor, back = as_tensor(img)
     return back(tensor.flip(-1))
 
 
 def vflip(img: Any) -> Any:
-    """Top and bottom changed over."""
+    """Flip top and bottom."""
     tensor, back = as_tensor(img)
     return back(tensor.flip(-2))
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """How bright each place is, from red, green and blue."""
+    """The brightness, from red, green and blue."""
     if is_pil(img):
         grey = array_of(img.convert("L"))
         return pil_image(np.dstack([grey] * 3) if num_output_channels == 3 else grey)

@@ -1,4 +1,4 @@
-"""The kinds of images there are: tensors (…, H, W), arrays (H, W) or (H, W, C), and Pillow's."""
+"""Kinds of images: tensors (…, H, W), arrays (H, W) or (H, W, C), and Pillow images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_pil(image: Any) -> bool:
 
 
 def pil_image(array: Any) -> Any:
-    """Pillow's image of an array, or an error that says where Pillow is needed."""
+    """The Pillow image of an array; an error if Pillow is missing."""
     if find_spec("PIL") is None:
         raise RuntimeError("Pillow is not installed; an image is a tensor or an array here")
     flat = array.ndim == 3 and array.shape[2] == 1
@@ -31,18 +31,18 @@ def pil_image(array: Any) -> Any:
 
 
 def picture_of(array: Any) -> Any:
-    """What a data set gives: Pillow's image if there is Pillow, as in torchvision, or the array."""
+    """A dataset's image: a Pillow image if Pillow is installed, otherwise the array."""
     return array if find_spec("PIL") is None else pil_image(array)
 
 
 def array_of(image: Any) -> Any:
-    """Pillow's image as an array."""
+    """A Pillow image as an array."""
     made = np.array(image, MODES.get(image.mode, np.uint8))
     return made * 255 if image.mode == "1" else made
 
 
 def as_tensor(image: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """An image as a tensor (…, H, W), and the way back to its own kind."""
+    """An image as a tensor (…, H, W), and a function that converts back."""
     if isinstance(image, Tensor):
         return image, lambda made: made
     if is_pil(image):
@@ -57,7 +57,7 @@ def as_tensor(image: Any) -> tuple[Any, Callable[[Any], Any]]:
     planes = from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1)))
 
     def own_kind(made: Any) -> Any:
-        """Two dims again where there were two, and there is still one channel."""
+        """Restore two dims, if there were two and there is one channel."""
         flat = image.ndim == 2 and made.shape[0] == 1
         return made[0].numpy() if flat else np.ascontiguousarray(made.numpy().transpose(1, 2, 0))
 

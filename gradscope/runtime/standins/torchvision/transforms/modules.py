@@ -1,4 +1,4 @@
-"""Transforms as objects, to be put one after the other."""
+"""Transforms as objects, which can be composed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Step = Callable[[Any], Any]
 
 
 def _drawn() -> float:
-    """A number below one from the script's own generator."""
+    """A number below one from the script's generator."""
     return float(FUNCTIONS["rand"](1).item())
 
 
@@ -34,7 +34,7 @@ def _pair(size: Any) -> tuple[int, int]:
 
 
 class Compose:
-    """Transforms one after the other."""
+    """Several transforms in order."""
 
     def __init__(self, transforms: Sequence[Step]) -> None:
         self.transforms = transforms
@@ -77,7 +77,7 @@ class ToPILImage:
 
 
 class Lambda:
-    """Whatever a function of the user's does."""
+    """A user's function as a transform."""
 
     def __init__(self, lambd: Step) -> None:
         if not callable(lambd):
@@ -92,7 +92,7 @@ class Lambda:
 
 
 class _Transform(Module):
-    """One that is written with its options in brackets."""
+    """Base of transforms whose repr shows options in brackets."""
 
     shown: tuple[str, ...] = ()
 
@@ -184,7 +184,7 @@ class Pad(_Transform):
 
 
 class RandomCrop(_Transform):
-    """A part of this size, anywhere."""
+    """A random crop of this size."""
 
     shown = ("size", "padding")
 
@@ -251,7 +251,7 @@ class RandomVerticalFlip(_Transform):
 
 
 class RandomApply(Module):
-    """All of these transforms, or none."""
+    """Apply all of these transforms, or none, at random."""
 
     def __init__(self, transforms: Sequence[Step], p: float = 0.5) -> None:
         super().__init__()

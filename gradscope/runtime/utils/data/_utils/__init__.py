@@ -1,4 +1,4 @@
-"""`torch.utils.data._utils`: the parts of a loader, where programs have come to look for them."""
+"""`torch.utils.data._utils`: parts of the data loader, under PyTorch's names."""
 
 from __future__ import annotations
 

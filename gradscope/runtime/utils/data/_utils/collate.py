@@ -1,4 +1,4 @@
-"""How samples become a batch: tensors are stacked, containers keep their shape."""
+"""Collation of samples to a batch: tensors are stacked, containers keep their structure."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ default_collate_err_msg_format = (
 )
 
 _NO_NUMBERS: Final = frozenset("SaUO")
-"""NumPy's letters for texts and objects."""
+"""NumPy's kinds of strings and objects."""
 
 CollateMap = dict[Any, Callable[..., Any]]
 
 
 def default_convert(data: Any) -> Any:
-    """One sample, with tensors where it has NumPy's arrays and numbers."""
+    """One sample, with NumPy's arrays and scalars converted to tensors."""
     if isinstance(data, Tensor):
         return data
     kind = type(data)
@@ -39,7 +39,7 @@ def _has_no_numbers(array: Any) -> bool:
 
 
 def _rebuilt(data: Any, change: Callable[[Any], Any]) -> Any:
-    """A container like this one, of changed values; what is no container, as it is."""
+    """The same container with changed values; anything else unchanged."""
     if isinstance(data, Mapping):
         return _mapping_like(data, {key: change(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -52,7 +52,7 @@ def _rebuilt(data: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _mapping_like(model: Any, values: dict[Any, Any]) -> Any:
-    """These values in a mapping of the model's class, if that class can be made so."""
+    """A mapping of the model's class with these values, if that class can be constructed."""
     try:
         if isinstance(model, MutableMapping):
             made = copy(model)
@@ -76,7 +76,7 @@ def _sequence_like(model: Any, values: list[Any]) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
-    """The samples as one, by the functions this map has for their types."""
+    """Collate samples by the functions in this map for their types."""
     first = batch[0]
     known = collate_fn_map or {}
     if type(first) in known:
@@ -135,9 +135,9 @@ default_collate_fn_map: CollateMap = {
     str: collate_str_fn,
     bytes: collate_str_fn,
 }
-"""Programs add types of their own."""
+"""Collate functions by type. Programs may add types."""
 
 
 def default_collate(batch: Any) -> Any:
-    """The samples as one batch, whose first dimension counts them."""
+    """Collate samples to a batch: the first dim counts the samples."""
     return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,4 +1,4 @@
-"""Takes samples from a dataset and makes a batch of them."""
+"""Fetches samples from a dataset and collates them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _Fetcher:
-    """What a loader knows of its samples: where from, and how they become a batch."""
+    """Base of fetchers: the dataset and how samples become a batch."""
 
     def __init__(
         self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
@@ -22,7 +22,7 @@ class _Fetcher:
 
 
 class _MapDatasetFetcher(_Fetcher):
-    """Samples by their keys."""
+    """Fetches samples by key."""
 
     def fetch(self, possibly_batched_index: Any) -> Any:
         dataset, keys = self.dataset, possibly_batched_index
@@ -34,7 +34,7 @@ class _MapDatasetFetcher(_Fetcher):
 
 
 class _IterableDatasetFetcher(_Fetcher):
-    """Samples one after the other, as many as there are keys."""
+    """Fetches the next samples, one for each key."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
@@ -59,5 +59,5 @@ class _IterableDatasetFetcher(_Fetcher):
 
 
 def fetcher(iterable: bool, *parts: Any) -> _Fetcher:
-    """The one for this kind of dataset."""
+    """The fetcher for this kind of dataset."""
     return (_IterableDatasetFetcher if iterable else _MapDatasetFetcher)(*parts)

@@ -1,4 +1,4 @@
-"""What a loader's worker process does: it waits for keys, and sends back batches."""
+"""The worker process of a loader: it receives keys and sends back batches."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gradscope.runtime.core.tensors.default_generator import manual_seed
 from gradscope.runtime.utils.data._utils.fetch import fetcher
 
 LOOK_AROUND = 5.0
-"""Seconds after which a process that waits looks whether the other one is still there."""
+"""Interval, in seconds, at which a waiting process checks that the other one is alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """Which of the workers this process is."""
+    """Identity of a worker: its id, seed and dataset."""
 
     id: int
     num_workers: int
@@ -36,19 +36,19 @@ class WorkerInfo:
 
 
 class _Here:
-    """What this process is: a worker, or not."""
+    """This process's WorkerInfo, if it is a worker."""
 
     info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Which worker this is; None in the process of the program."""
+    """The worker's info inside a worker; None in the main process."""
     return _Here.info
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker is told when it starts."""
+    """Arguments of a new worker."""
 
     iterable: bool
     dataset: Any
@@ -68,16 +68,16 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A worker's copy of an iterable dataset has no more samples."""
+    """Sent when a worker's copy of an iterable dataset is exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Begin again; a worker says the same when it has."""
+    """Asks a worker to start anew; the worker answers with the same."""
 
 
 class _Sender:
-    """Sends what was made while the worker goes on, in a thread of its own."""
+    """Sends batches from its own thread, while the worker continues."""
 
     def __init__(self, results: Connection) -> None:
         self._results = results
@@ -86,7 +86,7 @@ class _Sender:
         self._thread.start()
 
     def put(self, number: Any, data: Any, where: str) -> None:
-        """Send a batch; what cannot be sent is an error of the batch."""
+        """Send a batch. If it cannot be sent, send the error instead."""
         try:
             message = bytes(ForkingPickler.dumps((number, data)))
         except Exception:
@@ -94,7 +94,7 @@ class _Sender:
         self._waiting.put(message)
 
     def finish(self, *, at_once: bool) -> None:
-        """Wait until all is sent, unless nobody wants it any more."""
+        """Wait until everything is sent; with `at_once`, drop the rest."""
         self._waiting.put(None)
         if not at_once:
             self._thread.join()
@@ -110,7 +110,7 @@ class _Sender:
 def worker_loop(
     job: Job, tasks: Connection, results: Connection, done: Any, not_ours: tuple[Connection, ...]
 ) -> None:
-    """The whole life of a worker. `not_ours` are ends of pipes that a fork has copied."""
+    """The main function of a worker. `not_ours` are ends of pipes copied by a fork."""
     for end in not_ours:
         end.close()
     set_num_threads(1)
@@ -123,13 +123,13 @@ def worker_loop(
     try:
         _serve(job, tasks, sender, done)
     except KeyboardInterrupt:
-        pass  # the program has got it, too, and says so
+        pass  # the main process got it, too, and reports it
     finally:
         sender.finish(at_once=done.is_set())
 
 
 def _serve(job: Job, tasks: Connection, sender: _Sender, done: Any) -> None:
-    """Fetch what is asked for, until the end is sent or nobody is left to send it."""
+    """Fetch requested batches, until the end is sent or the sender is gone."""
     where = f"in DataLoader worker process {job.worker_id}"
     fetching: Any = None
     failed: ExceptionWrapper | None = None
@@ -161,7 +161,7 @@ def _serve(job: Job, tasks: Connection, sender: _Sender, done: Any) -> None:
 
 
 def _next_task(tasks: Connection, parent: int) -> Any:
-    """The next message; None for the last one."""
+    """The next message; None after the last one."""
     try:
         while not tasks.poll(LOOK_AROUND):
             if os.getppid() != parent:
@@ -171,8 +171,8 @@ def _next_task(tasks: Connection, parent: int) -> Any:
         return None
 
 
-# NumPy's generator is seeded from the loader's seed as PyTorch does it: with the words in which
-# NumPy's own SeedSequence would spread these four.
+# NumPy's generator is seeded from the loader's seed as in PyTorch: with the words that NumPy's
+# SeedSequence would derive from these four.
 
 
 def _numpy_seed(base_seed: int, worker_id: int) -> Any:

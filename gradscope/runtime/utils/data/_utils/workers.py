@@ -1,4 +1,4 @@
-"""The program's side of a loader's workers: starts them, hears from them, ends them."""
+"""The main process's side of a loader's workers: starts them, receives from them, ends them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gradscope.runtime.utils.data._utils.worker import LOOK_AROUND, Job, worker_
 
 
 class Worker:
-    """One process, and the pipes to it and back.
+    """One process and the pipes to and from it.
 
-    Each worker has pipes of its own: when one is killed in the middle of a batch, its pipe ends
-    there, and nothing that others send is lost or waits.
+    Each worker has its own pipes: if it is killed in the middle of a batch, only its pipe breaks,
+    and messages of others are neither lost nor delayed.
     """
 
     def __init__(self, context: Any, job: Job, done: Any, before: list[Worker]) -> None:
@@ -40,12 +40,12 @@ class Worker:
             back.close()
 
     def send(self, message: Any) -> None:
-        with suppress(OSError):  # one that has died is missed where its answer is waited for
+        with suppress(OSError):  # a dead worker is reported where its answer is awaited
             self.tasks.send(message)
 
 
 class Workers:
-    """All workers of one iteration."""
+    """All workers of one iterator."""
 
     def __init__(self, context: Any, jobs: list[Job]) -> None:
         self.all: list[Worker] = []
@@ -61,9 +61,9 @@ class Workers:
             raise
 
     def receive(self, timeout: float) -> Any:
-        """The next (number, batch) that any of them sends.
+        """The next (number, batch) from any worker.
 
-        Raises RuntimeError when one is not there any more, or none has sent anything in time.
+        Raises RuntimeError if a worker has died, or none has sent anything within the timeout.
         """
         until = time.monotonic() + timeout if timeout > 0 else None
         while True:
@@ -82,7 +82,7 @@ class Workers:
                 raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
 
     def _gone(self, worker: Worker) -> None:
-        """A worker has closed its end: it was told to, or it has died."""
+        """Handle a closed pipe: the worker was told to stop, or it has died."""
         worker.results.close()
         if not worker.active:
             return
@@ -93,12 +93,12 @@ class Workers:
         raise RuntimeError(f"DataLoader worker (pid(s) {pid}) exited unexpectedly") from cause
 
     def dismiss(self, worker: Worker) -> None:
-        """Let one go that has nothing more to give."""
+        """Stop a worker that has no more samples."""
         worker.active = False
         worker.send(None)
 
     def close(self) -> None:
-        """End them all, in a few seconds even if some do not listen."""
+        """Stop all workers. Takes at most a few seconds, even if some do not react."""
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
@@ -124,7 +124,7 @@ class Workers:
 
 
 def _drain(worker: Worker) -> None:
-    """Take what a worker still sends, so that it need not wait to get rid of it."""
+    """Discard what a worker still sends, so that it does not block."""
     try:
         worker.results.recv_bytes()
     except (EOFError, OSError):
