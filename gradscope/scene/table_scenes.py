@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import EVENTS
@@ -56,7 +58,7 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
         ("script", " ".join([meta.get("script", ""), *meta.get("arguments", ())])),
         ("contents", f"{plural(rows, 'row')}, {plural(trace.event_count, 'event')}"),
     ]
-    facts += [(key, _meta(key, meta[key])) for key in sorted(meta) if key not in SAID_ABOVE]
+    facts += [_in_words(key, meta[key]) for key in sorted(meta) if key not in SAID_ABOVE]
     facts += [("note", note) for note in trace.notes]
     elsewhere = ran_elsewhere(trace.meta)
     facts += [
@@ -71,10 +73,30 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
     return FactsScene(tuple((name, text) for name, text in facts if text))
 
 
-def _meta(key: str, value: object) -> str:
-    if key == "own_time" and isinstance(value, dict):
-        return ", ".join(f"{what} {duration(ns)}" for what, ns in value.items())
-    return _plain(value)
+def _in_words(key: str, value: Any) -> tuple[str, str]:
+    """A fact about the run with its name, both as a person reads them."""
+    match key, value:
+        case "own_time", dict():
+            times = {what: duration(ns) for what, ns in value.items()}
+            whole = times.pop("recorded", "")
+            spent = ", ".join(f"{time} {what}" for what, time in times.items())
+            return "own time", f"{spent}, of {whole} recorded" if whole else spent
+        case "unwanted", {"steps": int(steps)}:
+            return "not selected", plural(steps, "step")
+        case "clock_base", int():
+            return "recorded at", _day_and_time(value)
+        case "follows_from", int():
+            return "freed", f"recorded of storages of at least {byte_count(value)}"
+        case "written_every", int() | float():
+            return "written", f"every {value:g} s"
+    return key.replace("_", " "), _plain(value)
+
+
+def _day_and_time(ns: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return str(ns)
 
 
 def _plain(value: object) -> str:
