@@ -201,6 +201,7 @@ def _settings(options: TraceOptions) -> Options:
         script=options.script,
         arguments=options.arguments,
         keeps_arguments=options.keeps_arguments,
+        extra={"run_as": "module"} if options.module else {},
     )
 
 

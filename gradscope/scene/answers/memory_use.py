@@ -97,7 +97,7 @@ def _facts(trace: Trace, use: MemoryUse) -> Iterator[tuple[str, str]]:
 
 def _line(share: Share, whole: int) -> str:
     part = f" ({share.bytes / whole:.0%})" if whole else ""
-    place = share.site.place or share.name or "unknown line"
+    place = share.site.place or share.name or "outside of modules"
     text = f": {share.site.text}" if share.site.text else ""
     savers = ", ".join(
         f"{slot} of {node}" + f" ×{times}" * (times > 1) for node, slot, times in share.savers[:FEW]

@@ -37,7 +37,8 @@ ACT_NAMES: Final = {"hook", "name", "names", "within"}
 KEPT_FACTS: Final = (
     "producer", "producer_version", "level", "rank", "world_size", "clock_base", "python",
     "dropped", "unwanted", "observed", "inferred", "absent", "unseen", "follows_from", "exit_code",
-    "raised_at", "unfinished", "written_every", "cut", "steps_end_with", "own_time", "clock",
+    "raised_at", "run_as", "unfinished", "written_every", "cut", "steps_end_with", "own_time",
+    "clock",
 )  # fmt: skip
 WORD: Final = re.compile(r"[^\W\d]\w*")
 KNOWN_WORDS: Final = words_of(

@@ -39,6 +39,7 @@ class RunFacts(TypedDict, total=False):
     producer_version: str
     level: str  # graph, engine, values, full
     script: str
+    run_as: str  # module: `script` was run as `python -m script`
     arguments: list[str]
     cwd: str
     host: str

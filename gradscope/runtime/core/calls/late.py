@@ -47,7 +47,7 @@ def node_class(made: Operation) -> type[OpNode] | None:
     """The class of the operation's nodes, created on first use; shared with the in-place twin."""
     if made.node_class is None and made.node_name:
         source = made.inplace_of
-        with own_work(f"writes {made.node_name}"):
+        with own_work(f"compiles {made.node_name}"):
             made.node_class = _node_class(made) if source is None else node_class(source)
     return made.node_class
 

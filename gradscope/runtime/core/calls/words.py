@@ -20,8 +20,8 @@ class Vocabulary:
         if made is None:
             raise AttributeError(f"no operation is called '{name}'")
         scope = {"kernel": made.kernel, "function": made.road, "ndarray": np.ndarray}
-        label = f"{made.name} in a formula"
-        with own_work(f"writes {label}"):
+        with own_work(f"compiles {made.name}"):
+            label = f"{made.name} in a formula"
             word = build(
                 name, backward_text.word(made.plan), scope, made.plan.arguments, label=label
             )

@@ -100,7 +100,7 @@ class LazyFunction:
         with _lock:
             if self.built:
                 return
-            with own_work(f"writes {self.label()}"):
+            with own_work(f"compiles {self.label()}"):
                 for made in self.functions:
                     self._complete(made)
             self.built = True

@@ -119,7 +119,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        told = own_work(f"keeps {title_of(self._py_func)}")
+        told = own_work(f"stores {title_of(self._py_func)}")
         with told, suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
             super().save_overload(sig, data)
 
