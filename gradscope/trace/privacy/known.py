@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from gradscope.trace.privacy.code_texts import in_texts
 from gradscope.trace.privacy.secrets import MASK, masked_arguments
@@ -70,6 +70,7 @@ def _forms(secret: str) -> set[str]:
     return {
         secret, repr(secret)[1:-1], json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe=""),
+        quote(secret, safe="!~*'()"), quote_plus(secret),
     }  # fmt: skip
 
 

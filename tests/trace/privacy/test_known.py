@@ -41,6 +41,7 @@ def test_which_values_are_known() -> None:
         ("hunter2-abc", "xhunter2-abcx", "x***x"),
         ("it's\\x", 'as repr "it\'s\\\\x"', 'as repr "***"'),
         ("a/b c+d", "?x=a%2Fb%20c%2Bd", "?x=***"),
+        ("a/b c'd", "?x=a%2Fb%20c'd&y=a%2Fb+c%27d", "?x=***&y=***"),
         ("schlüssel1", '{"exit":"schl\\u00fcssel1"}', '{"exit":"***"}'),
         ("swordfish", "no login with swordfish", "no login with ***"),
         ("encoder", "encoder.weight", "encoder.weight"),
