@@ -76,6 +76,6 @@ def _is_secret(named: re.Match[str], mark: Mark, value: str) -> bool:
         return True
     if name == "pass" and not is_tight:
         return False
-    if NUMBER.fullmatch(value) and name.rstrip("s").endswith(("key", "token")):
+    if value.isdecimal() and name.rstrip("s").endswith("token"):
         return False  # a count, or an index
     return fits(mark, value)

@@ -53,6 +53,7 @@ def test_a_secret_is_masked(text: str, shown: str) -> None:
         ("TOKEN=hunter2 python train.py", "TOKEN=*** python train.py"),
         ("curl -H 'Authorization: token abc'", "curl -H 'Authorization: token ***'"),
         ("aws_secret_access_key = AbC/def+gh", "aws_secret_access_key = ***"),
+        ("api_key=12345678, user_token=99ab", "api_key=***, user_token=***"),
         ("url: token=abc12", "url: token=***"),
         ("{'password': 12345678, 'lr': 0.1}", "{'password': '***', 'lr': 0.1}"),
         ('{"password":12345678}', '{"password":"***"}'),
