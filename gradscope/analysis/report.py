@@ -69,8 +69,8 @@ class Unchecked:
         """Why it was not checked, and what to do."""
         if self.lacks == (Source.TABLE,):
             return (
-                "the text of the program is not in this trace: it is written when a recording "
-                "ends, but not with --no-source or by an older gradscope"
+                "the text of the program is not in this trace (redacted, cut off, or recorded with "
+                "--no-source)"
             )
         if self.lacks:
             return f"this recording has no {', '.join(self.lacks)}"

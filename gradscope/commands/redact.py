@@ -27,7 +27,7 @@ def redact(
     """Copy a trace without arguments, source, messages and paths.
 
     Shapes, times, line numbers and statistics of values stay. Names stay, too, without --rename;
-    with it, equal names become equal stand-ins.
+    with it, they are replaced, and the same name always gets the same replacement.
     """
     from gradscope.render.pictures import target_of
     from gradscope.scene.graph.options import GraphOptions

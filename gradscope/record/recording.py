@@ -37,6 +37,7 @@ from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import CALM, Session
 from gradscope.trace import schema
+from gradscope.trace.privacy.known import secrets_of
 from gradscope.trace.privacy.secrets import masked_arguments
 from gradscope.trace.schema.run_facts import ARGUMENTS
 from gradscope.trace.text import all_clean
@@ -326,6 +327,7 @@ class Recording:
 
     def _meta(self, start: int) -> None:
         rank, options = this_process(), self.options
+        self.writer.hide(secrets_of(options.arguments or getattr(sys, "argv", ())[1:]))
         kept = options.arguments if options.keeps_arguments else ()
         left_out = [ARGUMENTS] * (not options.keeps_arguments)
         facts = {

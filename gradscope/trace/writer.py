@@ -14,7 +14,7 @@ from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gradscope.trace.schema.declare import Row
 
@@ -26,6 +26,14 @@ class Writer(Protocol):
 
     def intern(self, text: str) -> int:
         """The id of this text, the same for the same text."""
+        ...
+
+    def intern_code(self, text: str) -> int:
+        """The id of a source text, which is masked differently."""
+        ...
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Mask these secrets in every text that follows."""
         ...
 
     def block(
@@ -58,6 +66,11 @@ class NullWriter:
     def intern(self, text: str) -> int:  # noqa: ARG002
         return 0
 
+    intern_code = intern
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        pass
+
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         if self._closed:
             raise LateBlockError("this writer is closed", row)
@@ -81,6 +94,12 @@ class MemoryWriter:
 
     def intern(self, text: str) -> int:
         return self._texts.intern(text)
+
+    def intern_code(self, text: str) -> int:
+        return self._texts.intern_code(text)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        self._texts.hide(secrets)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         if block := prepared(row, columns, amend=amend, texts=len(self._texts)):
@@ -124,7 +143,7 @@ class Overheard:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self.intern = writer.intern
+        self.intern, self.intern_code, self.hide = writer.intern, writer.intern_code, writer.hide
         self.commit = writer.commit
         self.close = writer.close
         self.heard: list[tuple[type[Row], Block]] | None = None

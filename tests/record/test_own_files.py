@@ -64,7 +64,7 @@ def test_what_was_left_out_is_said_and_what_reads_it_is_not_checked(script: Path
     assert trace.meta["left_out"] == ["source"]
     assert "GS707" not in report.checked
     [no_effect] = [each for each in report.unchecked if each.rule == "GS707"]
-    assert no_effect.reason.endswith("with --no-source or by an older gradscope")
+    assert no_effect.reason.endswith("(redacted, cut off, or recorded with --no-source)")
 
 
 def test_without_the_end_of_the_run_what_reads_files_is_not_checked(script: Path) -> None:

@@ -217,7 +217,7 @@ class Sites:
                 found = len(self._frames)
                 text = linecache.getline(file, line, scope).strip() if self.keeps_text else ""
                 name, path = map(self._writer.intern, (function, shown(file, self._folder)))
-                row = (found, path, line, name, self._writer.intern(text))
+                row = (found, path, line, name, self._writer.intern_code(text))
                 self._new_frames.append(row)
                 self._frames[key] = found
             return found
@@ -233,8 +233,8 @@ class Sites:
         texts = {file: linecache.getlines(file) for file in own}
         kept = {file: "".join(each) for file, each in texts.items() if 0 < len(each) <= LINES}
         if kept:
-            paths = (shown(file, self._folder) for file in kept)
-            names, text = ([*map(self._writer.intern, each)] for each in (paths, kept.values()))
+            names = [self._writer.intern(shown(file, self._folder)) for file in kept]
+            text = [*map(self._writer.intern_code, kept.values())]
             self._writer.block(Source, {"id": range(len(kept)), "file": names, "text": text})
 
     def in_words(self, stack: int) -> str:

@@ -29,7 +29,7 @@ from gradscope.trace.table import Block
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from gradscope.trace.schema.declare import Row
@@ -120,6 +120,12 @@ class FileWriter:
     def intern(self, text: str) -> int:
         # In a fork, a thread that no longer exists may hold the lock.
         return 0 if self._process != os.getpid() else self._texts.intern(text)
+
+    def intern_code(self, text: str) -> int:
+        return 0 if self._process != os.getpid() else self._texts.intern_code(text)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        self._texts.hide(secrets)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         block = prepared(row, columns, amend=amend, texts=len(self._texts))

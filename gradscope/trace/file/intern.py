@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from gradscope.trace.privacy.secrets import masked
+from gradscope.trace.privacy.known import KnownSecrets
+from gradscope.trace.privacy.secrets import masked, masked_code
 from gradscope.trace.schema.tables import String
 from gradscope.trace.table import Block
 from gradscope.trace.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 # Note [Interrupted anywhere]
 # Ctrl-C, or a signal handler that raises, can end any Python statement halfway; a recording must
@@ -31,6 +32,8 @@ class InternedTexts:
     def __init__(self) -> None:
         self._texts: list[str] = [""]
         self._ids: dict[str, int] = {"": 0}
+        self._codes: dict[str, int] = {"": 0}  # of source texts, in which other secrets are masked
+        self._known = KnownSecrets()
         self._lock: Final = RLock()  # the code of an interruption may intern text
 
     def __len__(self) -> int:
@@ -44,15 +47,37 @@ class InternedTexts:
         id = self._ids.get(text)
         return self._add(text) if id is None else id
 
+    def intern_code(self, text: str) -> int:
+        """The id of a source text, with secrets masked in its literals and comments."""
+        id = self._codes.get(text)
+        return self._add_code(text) if id is None else id
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """From now on, mask these secrets in every new text."""
+        with self._lock:
+            self._known = KnownSecrets(self._known.secrets | {*secrets})
+
     def _add(self, text: str) -> int:
         with self._lock:
-            shown = masked(clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
+            shown = self._known.masked(masked(_stored(text)))
             id = self._ids.get(shown)
             if id is None:
-                self._texts.append(shown)
-                id = self._ids[shown] = len(self._texts) - 1
+                id = self._ids[shown] = self._append(shown)
             self._ids[text] = id
             return id
+
+    def _add_code(self, text: str) -> int:
+        with self._lock:
+            shown = self._known.masked_code(masked_code(_stored(text)))
+            id = self._codes.get(shown)
+            if id is None:
+                id = self._codes[shown] = self._append(shown)
+            self._codes[text] = id
+            return id
+
+    def _append(self, text: str) -> int:
+        self._texts.append(text)
+        return len(self._texts) - 1
 
     def block(self, ids: Sequence[int]) -> list[Block]:
         """The rows of these ids: one block, or none."""
@@ -61,3 +86,7 @@ class InternedTexts:
         texts = np.empty(len(ids), object)
         texts[:] = [self._texts[id] for id in ids]
         return [Block(String.TABLE, len(ids), {"id": np.array(ids, np.int64), "text": texts})]
+
+
+def _stored(text: str) -> str:
+    return clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")

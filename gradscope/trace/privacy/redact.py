@@ -10,7 +10,7 @@ import orjson
 
 from gradscope.trace.assemble import assemble
 from gradscope.trace.file.intern import InternedTexts
-from gradscope.trace.privacy.secrets import words_of
+from gradscope.trace.privacy.names import words_of
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.schema.run_facts import ARGUMENTS
@@ -57,8 +57,8 @@ def redacted(trace: Trace, *, rename: bool = False) -> Trace:
     """The same events without source text, arguments, messages, host, user and absolute paths.
 
     Shapes, times, line numbers and statistics of values stay, and so do the names of files,
-    modules, parameters and functions. `rename` replaces those by numbered names; equal names get
-    the same number.
+    modules, parameters and functions. `rename` replaces those by numbered names; the same
+    name always gets the same replacement.
     """
     return _Redaction(trace, rename=rename).trace()
 
