@@ -36,6 +36,8 @@ html_show_sphinx = False
 html_search_scorer = str(DOCS / "scorer.js")
 html_show_search_summary = False  # it fetches pages, which files opened directly cannot
 
+add_module_names = False
+default_role = "literal"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 copybutton_prompt_text = r"\$ |>>> "

@@ -11,8 +11,8 @@
     step = gradscope.capture(step)  # on gradscope's own engine: recorded once, then replayed
     gradscope.Walk(trace).next("nan").backwards  # the engine's state where a NaN is first produced
 
-Nothing is imported before it is used: a trace opens on a machine with neither Numba nor PyTorch.
-(To pytest, which would like to be first to import what brings a plugin: PYTEST_DONT_REWRITE.)
+Nothing is imported before it is used: a trace opens on a machine without Numba and PyTorch.
+(For pytest, which warns if the package of a plugin is imported early: PYTEST_DONT_REWRITE.)
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ _HOMES = {
     "to_networkx": "gradscope.scene.network",
 }
 
-_CALLED_ROOMS = {
+_CALLED = {
     "record": "gradscope.debug.live.api",
     "render": "gradscope.render.pictures",
 }
-"""Rooms whose name is also that of the function people call: `gradscope.record(…)`."""
+"""Packages that have the name of a public function, `gradscope.record(…)`: their homes."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _CALLED_ROOMS:
+    if name in _CALLED:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -93,17 +93,17 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-class _CalledRoom(ModuleType):
-    """A package that can be called: calling it calls the function of its name."""
+class _CallablePackage(ModuleType):
+    """A package that can be called: it calls the function with its name."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         name = self.__name__.rpartition(".")[2]
-        return getattr(import_module(_CALLED_ROOMS[name]), name)(*arguments, **options)
+        return getattr(import_module(_CALLED[name]), name)(*arguments, **options)
 
 
 def make_callable(package: str) -> None:
-    """Let a room of `_CALLED_ROOMS` be called; its `__init__` says so as it is imported."""
-    sys.modules[package].__class__ = _CalledRoom
+    """Make a package callable. The `__init__` of the packages in `_CALLED` calls this."""
+    sys.modules[package].__class__ = _CallablePackage
 
 
 if "IPython" in sys.modules:

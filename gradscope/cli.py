@@ -94,7 +94,7 @@ _add(
     debug,
     "gradscope debug trace.json",
     "gradscope debug --at nan trace.json",
-    "gradscope debug -x 'next nan' -x state trace.json",
+    "gradscope debug -x 'continue nan' -x state trace.json",
 )
 _add(diff, "gradscope diff before.json after.json")
 _add(info, "gradscope info trace.json")

@@ -47,11 +47,9 @@ def fault_text(error: BaseException) -> str:
 
 
 class GradscopeError(Exception):
-    """An error that gradscope explains: what happened, where, and what to do.
+    """The base of all errors that gradscope raises: catch it to catch them all."""
 
-    `slug` is its anchor in docs/reference/errors.md; `exit_code` is what the command line returns.
-    """
-
+    # `slug`: its anchor in docs/reference/errors.md. `exit_code`: that of the command line.
     slug: ClassVar[str] = "gradscope"
     exit_code: ClassVar[ExitCode] = ExitCode.MISUSED
 
@@ -63,7 +61,7 @@ class UsageError(GradscopeError):
 
 
 class NotRunnableError(UsageError):
-    """A script or module that `python` cannot run either. The exit code is 1, as there."""
+    """A module that `python -m` cannot run either. A script that does not exist is a usage error."""
 
     slug = "not-runnable"
     exit_code = ExitCode.FOUND
@@ -107,7 +105,7 @@ class RecordingError(GradscopeError):
 
 
 class NoMemoryError(RecordingError):
-    """A limit on memory leaves too little for a recording. The program runs without one."""
+    """A limit on memory leaves too little for a recording: the script runs unrecorded."""
 
     slug = "no-memory"
 
@@ -119,7 +117,7 @@ class HasTable(Protocol):
 
 
 class LateBlockError(RecordingError):
-    """Rows arrived for a trace that is already closed."""
+    """A program wrote rows into a trace that it had closed."""
 
     slug = "late-block"
 

@@ -59,7 +59,8 @@ def render(
 ) -> WrittenPicture:
     """Draw the graph of a trace into a file; its extension gives the format unless `format` does.
 
-    `around`, `step` and `task`: see Selection. Everything else: see GraphOptions.
+    `around`, `step` and `task` choose a part. `options`: a `GraphOptions` with everything else
+    that the options of `gradscope render` choose (`gradscope.scene.graph.options`).
     """
     target = Path(path)
     name = format or format_of_file(target.name)

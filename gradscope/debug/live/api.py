@@ -25,6 +25,7 @@ def record(
     Without a path the trace stays in memory: `recording.trace()`. `on` is `torch`, `gradscope`, or
     `auto`: PyTorch, if the program has imported it and not gradscope's runtime. `break_on`: a
     breakpoint that stops the program and opens the debugger: "nan", "node Mul*", "train.py:41".
+    `limits`: `max_events`, `max_bytes`, and `steps=(3, 7)` for the first and last step.
     """
     asked = (break_on,) if isinstance(break_on, str) else tuple(break_on)
     if asked:

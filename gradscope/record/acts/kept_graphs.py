@@ -46,8 +46,8 @@ SHARE = 100
 MOST, WIDEST, DEEPEST = 20_000, 500, 6
 """Limits of a search: number of objects, items of a list, and depth."""
 
-NODES = 300
-"""Number of nodes of a graph whose time of creation is read."""
+NODES, AT_END = 2_000, 100_000
+"""Number of nodes of a graph whose time of creation is read, at a step and at the end."""
 
 FREED = "backward through the graph a second time"
 """Part of the error message that a graph of an earlier step may cause."""
@@ -132,9 +132,12 @@ class KeptGraphs:
         began = perf_counter_ns()
         found: dict[HoldingName, HeldGraph] = {}
         for name, tensor in GraphWalk(self._tensor, self._module, self._acts).of(frame):
-            steps = self._steps_of(tensor, since=self._evaluates if when == "evaluation" else None)
+            since = self._evaluates if when == "evaluation" else None
+            steps = self._steps_of(tensor, since, AT_END if when == "end" else NODES)
             if steps:
                 held = found.setdefault(name, HeldGraph())
+                if when == "end":  # what followed the last step belongs to it
+                    steps = {min(step, len(self._ends) - 1) for step in steps}
                 held.tensors += 1
                 held.steps |= steps
                 held.longest = max(held.longest, len(steps))
@@ -145,8 +148,8 @@ class KeptGraphs:
         self._looks += 1
         self._spent += perf_counter_ns() - began
 
-    def _steps_of(self, tensor: Any, since: int | None) -> set[int]:
-        """The steps in which the nodes of a tensor's graph were created."""
+    def _steps_of(self, tensor: Any, since: int | None, most: int) -> set[int]:
+        """The steps in which the nodes of a tensor's graph, `most` of them, were created."""
         made, found = self._acts.look.made, set()
         node = node_of(tensor)
         if since is not None:
@@ -159,7 +162,7 @@ class KeptGraphs:
             at = None if hasattr(node, "variable") else made(node)  # a leaf's stays as long as it
             if at is not None:
                 found.add(bisect_right(self._ends, at))
-            if len(seen) < NODES:
+            if len(seen) < most:
                 for following, _ in node.next_functions:
                     if following is not None and following not in seen:
                         seen.add(following)

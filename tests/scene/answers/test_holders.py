@@ -98,5 +98,5 @@ def test_graph_kept_says_what_backwards_let_go_of() -> None:
         for program in (whole, PROGRAM)
     )  # fmt: skip
 
-    assert told.endswith("(backwards released all recorded tensors, but nodes stay)")
-    assert kept.endswith("(no backward released 2 of 8 saved tensors)")
+    assert told.endswith("alive (a backward has released the tensors they saved)")
+    assert kept.endswith("alive, and 2 of 8 saved tensors, which no backward released")

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.sites import Site, site_of
+from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
 from gradscope.analysis.rules.own_line import one_statement
@@ -126,12 +127,18 @@ def _kept(
         message=f"A graph is kept alive: {said}",
         site=sites[0],
         evidence=(Evidence("act", act.id),),
-        why=f"checked {looks} time{'s' * (looks > 1)} at the ends of steps; a tensor that was "
-        "not detached keeps the nodes of its graph alive, and the tensors they saved until a "
-        f"backward releases them{_let_go(acts)}{others}"
+        why=f"seen {_when(acts, act)}{f', in the last of {looks} checks' * (looks > 1)}; a tensor "
+        f"that was not detached keeps the nodes of its graph alive{_let_go(acts)}{others}"
         + ("; each step adds its graph to the one before, so steps take longer and longer" * grows),
         fix=_detached(sites[0].text) or "keep `x.item()` or `x.detach()` instead of `x`",
     )
+
+
+def _when(acts: Acts, act: Done[KeptAct]) -> str:
+    if act.facts.when == "end":
+        return "at the end of the program"
+    number = step_numbers(acts.trace).get(act.step)
+    return "at the end of a step" if number is None else f"at the end of step {number}"
 
 
 def _callers(act: Done[KeptAct], site: Site) -> str:
@@ -147,8 +154,8 @@ def _let_go(acts: Acts) -> str:
         return ""
     left = int((released == NONE).sum())
     if not left:
-        return " (backwards released all recorded tensors, but nodes stay)"
-    return f" (no backward released {left:,} of {len(released):,} saved tensors)"
+        return " (a backward has released the tensors they saved)"
+    return f", and {left:,} of {len(released):,} saved tensors, which no backward released"
 
 
 def holder(act: Done[KeptAct]) -> str:
