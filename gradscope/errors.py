@@ -61,7 +61,7 @@ class UsageError(GradscopeError):
 
 
 class NotRunnableError(UsageError):
-    """A module that `python -m` cannot run either. A script that does not exist is a usage error."""
+    """A module that `python -m` cannot run either. For a script that does not exist: 2."""
 
     slug = "not-runnable"
     exit_code = ExitCode.FOUND

@@ -9,6 +9,7 @@ import typer
 
 from gradscope.commands.options.arguments import Plain, Rank, TracePath, Width
 from gradscope.commands.options.output import load, say, terminal
+from gradscope.errors import ExitCode
 
 PIPE_SCREEN = 40
 LEAST = 12
@@ -61,4 +62,7 @@ def debug(
     lines = max(lines, LEAST)
     if by_hand:
         show(walk, "state", out, lines)
-    converse(walk, execute or (typed() if by_hand else sys.stdin), out, lines, echo=not by_hand)
+    commands = execute or (typed() if by_hand else sys.stdin)
+    errors = converse(walk, commands, out, lines, echo=not by_hand).errors
+    if errors and not by_hand:
+        raise typer.Exit(ExitCode.MISUSED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.debug.commands import COMMANDS, answer
 from gradscope.errors import GradscopeError
@@ -25,42 +25,50 @@ MOVES = ("step", "back", "next", "previous", "continue", "reverse", "out", "into
 """The commands that an empty line repeats."""
 
 
+class Conversation(NamedTuple):
+    """How a series of commands ended."""
+
+    quits: bool  # by a command
+    errors: int = 0
+
+
 def converse(
     walk: Walk, commands: Iterable[str], out: Terminal, lines: int, *, echo: bool = False
-) -> bool:
-    """Answer commands until they end or one quits. Returns whether one did.
+) -> Conversation:
+    """Answer commands until they end or one quits.
 
     `echo`: show each command, since it was not typed.
     """
-    before = "step"
+    before, errors = "step", 0
     for text in commands:
         said = text.strip() or before
         if said in QUIT:
-            return True
+            return Conversation(quits=True, errors=errors)
         name = said.partition(" ")[0]
         found = COMMANDS.get(name)
         if found is not None and found.name in MOVES:
             before = said
         if echo:
             out.show([line(), line((out.charset.text(f"{PROMPT}{said}"), BOLD))])
-        show(walk, said, out, lines)
-    return False
+        errors += not show(walk, said, out, lines)
+    return Conversation(quits=False, errors=errors)
 
 
-def show(walk: Walk, text: str, out: Terminal, lines: int) -> None:
-    """Answer one command; errors are shown and have no effect."""
+def show(walk: Walk, text: str, out: Terminal, lines: int) -> bool:
+    """Answer one command. Returns False for an error, which is shown and has no effect."""
     name, _, rest = text.partition(" ")
     whole = name == ALL and bool(rest.strip())
     try:
         said = answer(walk, rest.strip() if whole else text)
     except GradscopeError as error:
         out.show([line((out.charset.text(f"error: {error}"), ALARM))])
-        return
+        return False
     found = COMMANDS.get(name)
     whole = whole or bool(found and found.name == "list" and rest.strip())  # a number was given
     screen = ScreenSize(lines, f"{ALL} {text}", f"by {ALL} {text}")
     rows = 0 if whole else None
     out.show(answer_lines(said, out.width, out.charset, rows=rows, screen=screen))
+    return True
 
 
 def typed() -> Iterator[str]:

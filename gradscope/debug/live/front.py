@@ -69,7 +69,7 @@ class LineConsole:
         show(walk, "state", self._out, self._lines)
         while True:
             try:
-                if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand):
+                if converse(walk, self._typed, self._out, self._lines, echo=not self.by_hand).quits:
                     return True
                 break
             except KeyboardInterrupt:
