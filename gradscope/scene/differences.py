@@ -59,7 +59,11 @@ def differences_scene(
         first=shown[0] if shown else None,
         table=TableScene(
             "comparison",
-            (TableColumn("aspect"), TableColumn("compared"), TableColumn("result")),
+            (
+                TableColumn("aspect", is_main=True),
+                TableColumn("compared"),
+                TableColumn("result", is_main=True),
+            ),
             tuple(row for each in comparison.sections for row in _rows(each)),
         ),
         others=tuple(shown[1:]),

@@ -21,6 +21,7 @@ class TableColumn:
     title: str
     is_number: bool = False
     is_path: bool = False  # if too long, its beginning is cut off
+    is_main: bool = False  # other columns are cut first
 
 
 @dataclass(frozen=True, slots=True)

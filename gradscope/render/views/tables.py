@@ -55,9 +55,13 @@ def _widths(table: TableScene, width: int, charset: Charset) -> list[int]:
         for head, cells in zip(table.columns, columns, strict=True)
     ]
     room = width - len(GAP) * len(widths)
-    while sum(widths) > room and max(widths) > NARROWEST_COLUMN:
-        widest = widths.index(max(widths))
-        widths[widest] -= 1
+    others = [place for place, column in enumerate(table.columns) if not column.is_main]
+    for places in (others, range(len(widths))):
+        while sum(widths) > room:
+            widest = max(places, key=lambda place: widths[place])
+            if widths[widest] <= NARROWEST_COLUMN:
+                break
+            widths[widest] -= 1
     return widths
 
 

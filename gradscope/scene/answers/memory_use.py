@@ -35,7 +35,7 @@ def memory(trace: Trace, _: str = "") -> Answer:
     names = node_names(trace)
     let_go = tuple(
         f"{byte_count(each.bytes)} by {names.title(each.node)}"
-        f"{f' ({each.site.place})' if each.site.place else ''}; {byte_count(each.left)} left"
+        f"{f' ({each.site.place})' if each.site.place else ''}"
         for each in sorted(use.let_go, key=lambda each: -each.bytes)
     )
     sections = filled(

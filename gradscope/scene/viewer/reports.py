@@ -183,8 +183,14 @@ def value_table(scope: PageNodes, texts: Texts) -> Table:
         "backward": scope.task_rows(task),
         "inf": table["posinf"][mine] + table["neginf"][mine],
         **counts,
-        **{name: table[name][mine].astype(np.float32) for name in NUMBERS},
+        **{name: _float32(table[name][mine]) for name in NUMBERS},
     }
+
+
+def _float32(numbers: np.ndarray) -> np.ndarray:
+    """As the page has them: numbers beyond float32 become Inf."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float32)
 
 
 def _place(value: int) -> str:
