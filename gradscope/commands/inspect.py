@@ -59,7 +59,7 @@ FailOn = Annotated[
 ]
 Known = Annotated[
     Path | None,
-    _finding_option(help="File of known findings, which are not reported again.", metavar="FILE"),
+    _finding_option(help="Do not report findings listed in this file.", metavar="FILE"),
 ]
 Rows = Annotated[
     int | None,
@@ -70,7 +70,7 @@ Rows = Annotated[
 ROWS = 8
 WriteKnown = Annotated[
     bool,
-    _finding_option("--write-known", help="Write all findings to the file of --known."),
+    _finding_option("--write-known", help="Write all findings to the --known file."),
 ]
 AsJson = Annotated[bool, _output_option("--json", help="Same as --format json.")]
 OnlyRules = Annotated[

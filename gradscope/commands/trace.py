@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
     from gradscope.record.run_script import Outcome, TraceOptions
 
-WIDTH_OF_A_LOG = 200
+WIDTH_OF_A_LOG, WIDTH_OF_A_FINDING = 200, 100
 _what_option = partial(typer.Option, rich_help_panel="What to record")
 _stop_option = partial(typer.Option, rich_help_panel="Stop and debug")
 _privacy_option = partial(typer.Option, rich_help_panel="Privacy")
@@ -46,15 +46,15 @@ Native = Annotated[
     bool,
     _what_option(
         "--native/--no-native",
-        help="Watch PyTorch with machine code, which is faster, where it is known to fit.",
+        help="Use compiled hooks for the PyTorch versions that have them: faster.",
     ),
 ]
 ChecksFunctions = Annotated[
     bool,
     _what_option(
         "--check-functions/--no-check-functions",
-        help="When the script has ended, run custom Functions again and compare their backward "
-        "with derivatives computed from their forward (from level engine on).",
+        help="When the script has ended, test the backward of custom Functions against their "
+        "forward (from level engine on).",
     ),
 ]
 KeepsSource = Annotated[
@@ -100,7 +100,7 @@ Execute = Annotated[
     list[str] | None,
     _stop_option(
         "-x",
-        help="Run this debugger command where the script stops. Can be given several times.",
+        help="Run this debugger command at each stop. Can be given several times.",
         metavar="COMMAND",
     ),
 ]
@@ -129,12 +129,12 @@ Ranks = Annotated[
 ]
 MostEvents = Annotated[
     int | None,
-    _what_option(help="Leave out further steps after this many events.", min=1, metavar="N"),
+    _what_option(help="Stop recording, at the end of a step, after N events.", min=1, metavar="N"),
 ]
 MostBytes = Annotated[
     int | None,
     _what_option(
-        help="Leave out further steps when the trace has this many bytes.", min=1, metavar="N"
+        help="Stop recording, at the end of a step, when the trace has N bytes.", min=1, metavar="N"
     ),
 ]
 Dap = Annotated[
@@ -146,21 +146,24 @@ Dap = Annotated[
 ]
 OnScreen = Annotated[
     bool,
-    _stop_option("--screen", help="Use the whole terminal where the script stops (needs Textual)."),
+    _stop_option("--screen", help="Use the whole terminal at each stop (needs Textual)."),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "-q", "--quiet", help="Print only errors of the recording and what was asked for."
-    ),
+    typer.Option("-q", "--quiet", help="Print only errors and requested output."),
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("-v", "--verbose", help="Also print what recording cost and what is not in it."),
+    typer.Option(
+        "-v",
+        "--verbose",
+        help="Also print how much time recording took, and what was not recorded.",
+    ),
 ]
 
 
 def trace(
+    context: typer.Context,
     script: Script,
     output: TraceOutput = Path("trace.json"),
     module: IsModule = False,
@@ -212,6 +215,8 @@ def trace(
         ends=not gc.isenabled(),  # the process is gradscope's own
     )
     outcome = _outcome(options, say)
+    if outcome.code == ExitCode.MISUSED:
+        _say_which_options_the_script_got(context, arguments)
     if live is not None:
         live.over()
     if waited is not None and outcome.stopped:
@@ -220,6 +225,14 @@ def trace(
     if options.ends:
         gc.enable()  # do not freeze objects of the script
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
+
+
+def _say_which_options_the_script_got(context: typer.Context, arguments: list[str]) -> None:
+    """For a script that refused its arguments: some may have been meant for gradscope."""
+    known = {name for each in context.command.params for name in (*each.opts, *each.secondary_opts)}
+    meant = [each for each in arguments if each.partition("=")[0] in known]
+    if meant:
+        _say(f"the script got {' '.join(meant)}; options of gradscope go before the script")
 
 
 def _outcome(options: "TraceOptions", say: "Callable[[str], None]") -> "Outcome":
@@ -281,7 +294,7 @@ def _stopped(waited: "Waited", code: int) -> None:
     """Report what --stop-on found."""
     went_on = "" if code == ExitCode.STOPPED else f"; the script went on and ended with {code}"
     _say(f"--stop-on {waited.words} found{went_on}:")
-    _write(f"{line}\n" for line in waited.lines())
+    _write(f"{line}\n" for line in waited.lines(min(_columns(), WIDTH_OF_A_FINDING)))
 
 
 def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> None:
@@ -305,7 +318,9 @@ def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> 
 
 
 def _columns() -> int:
-    """The width of the terminal; for a file or a pipe, enough for a whole finding."""
+    """COLUMNS, or the width of the terminal; for a file or a pipe, enough for a whole finding."""
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns):
+        return int(columns)
     with suppress(OSError, ValueError, AttributeError):
         return os.get_terminal_size(sys.stderr.fileno()).columns
     return WIDTH_OF_A_LOG

@@ -67,7 +67,7 @@ def test_the_options_of_inspect_are_grouped(run: Line) -> None:
         "Options:",
         "Output:",
         "Findings:",
-        "Questions about one thing (a name, or an id as the page shows it):",
+        "Questions about one thing (take a name or an id):",
         "Examples:",
     ]
 

@@ -17,7 +17,7 @@ Task = Annotated[
 Rank = Annotated[
     int | None, typer.Option(help="Show only this rank of a merged trace.", min=0, metavar="R")
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Show everything.")]
+Everything = Annotated[bool, typer.Option("--all", help="Do not shorten tables and answers.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Use only ASCII characters, without colors.")]
 Width = Annotated[
     int | None,

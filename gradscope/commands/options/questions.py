@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _question = partial(
     typer.Option,
-    rich_help_panel="Questions about one thing (a name, or an id as the page shows it)",
+    rich_help_panel="Questions about one thing (take a name or an id)",
 )
 
 ANode = Annotated[str | None, _question(help="Show everything about a node.", metavar="NODE")]
@@ -55,7 +55,7 @@ WhatCaptured = Annotated[
     bool,
     _question(
         "--captured",
-        help="Show which captured steps were replayed and fused, and which not and why.",
+        help="Show which captured steps were replayed and fused, which were not, and why.",
     ),
 ]
 Limits = Annotated[

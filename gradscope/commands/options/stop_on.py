@@ -49,12 +49,12 @@ class Waited:
         hint = "" if self._rules else "inf" if "inf" in self.kinds else "nan"
         return StopOnFinding(self._judge, hint)
 
-    def lines(self) -> list[str]:
+    def lines(self, width: int) -> list[str]:
         """The findings, as printed by `inspect`."""
         from gradscope.render.terminal.cells import UNICODE
         from gradscope.render.views.report import findings_lines
 
-        return [each.plain.rstrip() for each in findings_lines(self.findings, 100, UNICODE)]
+        return [each.plain.rstrip() for each in findings_lines(self.findings, width, UNICODE)]
 
     def _looking(self) -> "list[Rule]":
         return [*self._rules, *[self._birth] * bool(self.kinds)]

@@ -13,7 +13,7 @@ from gradscope.analysis.program.endings import EXCEPTION
 from gradscope.analysis.report import Guard, Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.errors import UnreadableTraceError
-from gradscope.render.terminal.cells import UNICODE, Charset
+from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
 from gradscope.render.views.report import by_severity, findings_lines, nothing_found
 from gradscope.scene.readable import byte_count, duration, plural
 from gradscope.trace.arrays import distinct
@@ -84,7 +84,7 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     name = shlex.quote(str(shown))
     report = inspect(trace)
     held, *worst = _verdict(trace, report)
-    verdict = [charset.fit(each, width - len(PREFIX)).rstrip() for each in worst]
+    verdict = [row for each in worst for row in _in_two_lines(each, width - len(PREFIX), charset)]
     summary = [f"{shown}: {_held(trace)}{held}", *verdict]
     notes = [*notes_of(trace)]
     if notes:
@@ -95,14 +95,22 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     if len(trace.table(Node)):
         following = f"next: gradscope view {name}; or inspect, render, debug"
     details = (*_cost(trace), *_lacks(trace), *notes)
-    return Recorded(tuple(summary), following, details, tuple(_explanation(trace, report, charset)))
+    return Recorded(
+        tuple(summary), following, details, tuple(_explanation(trace, report, charset, width))
+    )
 
 
 def _raised(path: Path) -> bool:
     return any(row.kind == EXCEPTION for row in load(path, [Finding]).rows(Finding))
 
 
-def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str]:
+def _in_two_lines(text: str, width: int, charset: Charset) -> list[str]:
+    """The text, cut at the end of a second line."""
+    first, *rest = wrapped(charset, text, width)
+    return [first, charset.fit(f"  {' '.join(rest)}", width).rstrip()] if rest else [first]
+
+
+def _explanation(trace: Trace, report: Report, charset: Charset, width: int) -> Iterator[str]:
     """Findings about the exception that ended the program, unless its message has the line."""
     raised = [row.message for row in trace.rows(Finding) if row.kind == EXCEPTION]
     if not raised:
@@ -115,7 +123,8 @@ def _explanation(trace: Trace, report: Report, charset: Charset) -> Iterator[str
         and any(row.table in _ERRORS for row in each.evidence)
         and not (said and (each.rule == RAISED or each.site.place in said))
     ]
-    for text in findings_lines(of_errors, EXPLANATION_WIDTH, charset, report.findings):
+    width = min(width, EXPLANATION_WIDTH)
+    for text in findings_lines(of_errors, width, charset, report.findings):
         yield text.plain.rstrip()
 
 
@@ -142,7 +151,7 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
             yield _checked(trace, report)
         return
     worst = found[0]
-    place = f"{worst.site.place}: " * bool(worst.site.place)
+    place = "" if worst.site.place in worst.message else f"{worst.site.place}: "
     yield f"{worst.rule} {place}{worst.message}"
 
 
