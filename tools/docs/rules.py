@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gradscope.analysis.rules import all_rules
@@ -19,9 +20,9 @@ and the same program without it; the tests run both, on both engines.
 `gradscope inspect --explain RULE` shows a page in the terminal; `--rule` and `--ignore` choose
 rules.
 
-- An **error** has spoiled a result or ended the program.
-- A **warning** is likely to.
-- A **note** is worth knowing, and no fault of the program.
+- An **error** has made a result wrong, or ended the program.
+- A **warning** probably will.
+- A **note** is information.
 
 A rule that needs a higher level than the trace has is reported as not checked.
 
@@ -45,6 +46,15 @@ TOPICS = {
     "9": "Custom Functions, randomness and state",
 }
 """By the first digit of their ids."""
+
+
+HOW_TO = {
+    "2": "[find where a NaN or Inf first appears](../how-to/nan.md)",
+    "3": "[find what modified a tensor](../how-to/who-wrote.md)",
+    "4": "[find out why .grad is None](../how-to/grad-none.md)",
+    "6": "[find what holds memory](../how-to/memory.md)",
+}
+"""The page that leads through a problem of this kind, by the first digit."""
 
 
 def rule_pages() -> dict[str, str]:
@@ -72,15 +82,27 @@ def _contents(rules: tuple[Rule, ...]) -> Iterator[str]:
             yield "\n".join([f"## {title}", "", head, *rows])
 
 
+def _with_links(text: str, rule: Rule) -> str:
+    """The text with a link for each other rule that it names."""
+    pages = {each.id: each.slug for each in all_rules() if each != rule}
+
+    def link(found: re.Match[str]) -> str:
+        return f"[{found[0]}]({pages[found[0]]}.md)" if found[0] in pages else found[0]
+
+    return re.sub(r"\bGS\d{3}\b", link, text)
+
+
 def _page(rule: Rule) -> str:
     told = rule.explained
     parts = [MARK, f"# {rule.id} {rule.slug}", f"*{rule_facts(rule)}*", f"**{told.what}**"]
-    parts += told.why
+    parts += [_with_links(text, rule) for text in told.why]
     for title, code in ((BAD, told.bad), (GOOD_CODE, told.good)):
         if code:
             parts += [title, f"```python\n{code}\n```"]
     parts.append(
-        f"Check only this rule with `gradscope inspect --rule {rule.slug} trace.json`, or all but "
-        f"this one with `--ignore {rule.slug}`."
+        f"Check only this rule with `gradscope inspect --rule {rule.slug} trace.json`; skip it with "
+        f"`--ignore {rule.slug}`."
     )
+    if how_to := HOW_TO.get(rule.id[2]):
+        parts.append(f"See also: {how_to}")
     return "\n\n".join(parts) + "\n"

@@ -229,7 +229,7 @@ def _unregistered(training: Training) -> set[int]:
 
 @rule("GS405", "replaced-parameter")
 def replaced_parameter(trace: Trace) -> Iterator[Found]:
-    """A parameter or module was replaced after the optimizer was built, which steps the old one.
+    """A parameter or module was replaced after the optimizer was built: it updates the old one.
 
     Bad:
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 5))
@@ -340,7 +340,7 @@ def _put_in_later(training: Training) -> set[int]:
 
 @rule("GS407", "not-a-leaf")
 def not_a_leaf(trace: Trace) -> Iterator[Found]:
-    """`.grad` of a tensor that is not a leaf was read: backwards fill only those of leaves.
+    """`.grad` of a tensor that is not a leaf was read: a backward sets only those of leaves.
 
     Bad:
         x = torch.ones(3, requires_grad=True) * 0.5

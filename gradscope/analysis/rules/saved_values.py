@@ -251,8 +251,8 @@ def _not_seen(trace: Trace) -> str:
 def freed_graph(trace: Trace) -> Iterator[Found]:
     """A backward reached a node whose saved tensors an earlier backward had released.
 
-    If a line leads from the new graph into the old one, the finding is there: that is where to
-    detach. Otherwise the same graph was traversed twice.
+    If a line connects the new graph to the old one, the finding names it: detach there. Otherwise
+    the same graph was traversed twice.
 
     Bad:
         w = torch.ones(3, requires_grad=True)

@@ -267,9 +267,9 @@ AGAIN, FEW_STEPS = 3, 2
 def frozen(trace: Trace) -> Iterator[Found]:
     """An optimizer holds parameters that do not require grad, and so never change.
 
-    This is often intended. It is a warning where everything it holds is frozen, or a whole group
-    that was passed to it, or where the program freezes repeatedly what is already frozen while it
-    trains.
+    This is often intended. It is a warning if everything the optimizer holds is frozen, or a whole
+    group that was passed to it. It is also a warning if the program freezes the same parameters
+    again and again while it trains.
 
     Bad:
         model = torch.nn.Linear(2, 1)

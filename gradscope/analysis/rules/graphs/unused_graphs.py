@@ -33,9 +33,9 @@ def graph_unused(trace: Trace) -> Iterator[Found]:
 
     `model.eval()` still records the graph, and saves all that a backward would need, unless the
     evaluation runs under `torch.no_grad()`. Graphs of an evaluation are checked when training
-    continues; others, such as those of samples that a model draws, when their nodes are freed
-    without a backward. It is a note if one result is kept, rather than one built up over several
-    batches. Nothing is reported if it happens once, as for a line that is printed after training.
+    continues. Others, such as those of samples that a model draws, are checked when their nodes are
+    freed. It is a note if the graph belongs to one result. Nothing is reported if it happens only
+    once, as for a line that is printed after training.
 
     Bad:
         model = torch.nn.Linear(3, 1)

@@ -96,10 +96,10 @@ def _attended(trace: Trace, act: Done[ActFacts]) -> str:
 def reseeded(trace: Trace) -> Iterator[Found]:
     """The same seed is set repeatedly during one training: it draws the same numbers again.
 
-    Noise, dropout masks and the order of data are then the same in every epoch. Not reported are
-    runs to be compared, each with an optimizer of its own; what `fork_rng` encloses; and lines
-    that set several seeds, such as the index of an item. It is a note where a new generator is
-    created and seeded each time: it may be for one matrix that stays fixed.
+    Noise, dropout masks and the order of data are then the same in every epoch. The rule does not
+    report runs that are compared, each with its own optimizer; code inside `fork_rng`; and lines
+    that set several seeds, such as the index of an item. It is a note if a new generator is created
+    and seeded each time: it may be for one matrix that stays fixed.
 
     Bad:
         model = torch.nn.Linear(2, 1)

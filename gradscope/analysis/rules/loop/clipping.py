@@ -171,9 +171,9 @@ def _untimely(loop: Loop, found: list[tuple[LoopMoment, LoopMoment | None]]) -> 
 def not_unscaled(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped, or used by a step, while still scaled (GradScaler, or by hand).
 
-    Before `scaler.unscale_(optimizer)` they are larger by the scale, and a limit meant for the
-    true gradients clips almost all of them away. A scale by hand is recognised where gradients are
-    divided after the clip; from level `values` on, also where they are not.
+    Before `scaler.unscale_(optimizer)` they are larger by the scale, and clipping with the intended
+    limit shrinks them to almost nothing. A scale by hand is recognised where gradients are divided
+    after the clip; from level `values` on, also where they are not.
 
     Bad:
         model = torch.nn.Linear(2, 1)

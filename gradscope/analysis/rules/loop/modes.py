@@ -168,8 +168,8 @@ def _named(modes: Modes, ids: list[int]) -> str:
 def training_mode_in_evaluation(trace: Trace) -> Iterator[Found]:
     """Dropout or batch norm of a trained model ran in training mode under no_grad.
 
-    An evaluation without `eval()` is made noisy by dropout; batch norm uses the statistics of the
-    evaluated batches and changes its running ones. Calls before the first step do not count.
+    Dropout makes an evaluation without `eval()` noisy. Batch norm uses the statistics of the
+    evaluated batches and changes its running statistics. Calls before the first step do not count.
 
     Bad:
         model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4))

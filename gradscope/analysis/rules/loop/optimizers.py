@@ -38,9 +38,8 @@ WITHOUT_STATE = frozenset(("SGD", "LBFGS"))
 def optimizer_rebuilt(trace: Trace) -> Iterator[Found]:
     """An optimizer is rebuilt during training: its state is lost.
 
-    Adam's averages and momentum start from zero again, and so does a schedule's learning rate.
-    Separate trainings are not reported: of other parameters, of weights that were loaded or
-    reset, or with other settings.
+    Adam's averages and momentum start from zero again, and so does a schedule's learning rate. It
+    does not report separate trainings: other parameters, reloaded weights, or other settings.
 
     Bad:
         model = torch.nn.Linear(2, 1)

@@ -26,8 +26,8 @@ def gradients_add_up(trace: Trace) -> Iterator[Found]:
     """Gradients are added to those of earlier steps: they were not cleared (zero_grad).
 
     A backward adds to `.grad`. Gradients that an optimizer has used stay there until they are
-    cleared, and count again in the next step. Also reported is a backward that leaves gradients in
-    the parameters of another optimizer, to which that one's own are then added.
+    cleared, and count again in the next step. A backward may also leave gradients in the parameters
+    of another optimizer; its own gradients are then added to these.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -165,7 +165,8 @@ def _mixed(
 def cleared_too_early(trace: Trace) -> Iterator[Found]:
     """Gradients are cleared after the backward and before the step, which then does nothing.
 
-    Also reported is a zero_grad between two backwards of one step, which discards the first.
+    The rule also reports a zero_grad between two backwards of one step; that discards the first
+    gradients.
 
     Bad:
         model = torch.nn.Linear(2, 1)

@@ -193,7 +193,7 @@ def _no_grad_instead(text: str) -> str:
 def train_undoes_eval(trace: Trace) -> Iterator[Found]:
     """A frozen part that was set to eval runs in training mode: train() of the model undid it.
 
-    Batch norm in it then uses the statistics of each batch and changes its running ones, and
+    Batch norm in it then uses the statistics of each batch and changes its running statistics, and
     dropout drops, though none of its parameters is trained.
 
     Bad:

@@ -93,7 +93,7 @@ def _prefix(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, bool]:
 def tied_twice(trace: Trace) -> Iterator[Found]:
     """Two optimizers hold the same parameter, and both step with the same gradient.
 
-    Also reported are two parameters that share one memory: `nn.Parameter(embed.weight)` is a second
+    It also reports two parameters that share memory: `nn.Parameter(embed.weight)` is a second
     parameter with a gradient of its own, and both are stepped.
 
     Bad:

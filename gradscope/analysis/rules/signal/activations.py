@@ -37,8 +37,8 @@ ONE_HOT, FEWEST = 0.98, 4
 def dead_relu(trace: Trace) -> Iterator[Found]:
     """A ReLU in front of a layer returned nothing but zeros, every time it was called.
 
-    Where its input is always negative, its output and its gradient are 0, so the layers before it
-    are no longer trained.
+    If its input is always negative, its output and its gradient are 0: the layers before it no
+    longer learn.
 
     Bad:
         w = torch.full((3, 4), -1.0, requires_grad=True)

@@ -51,8 +51,9 @@ BETWEEN = SAME_NUMBERS | {
 def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients vanish on their way back: the first layers receive almost none.
 
-    Reported where a weight's gradient is below 1e-7, and 100,000 times smaller than another
-    weight's, in each step. From the frontier on, gradients are below a thousandth of the largest.
+    The rule reports a weight whose gradient is below 1e-7, and 100,000 times smaller than another
+    weight's, in each step. The finding names the layer from which, towards the input, gradients are
+    below a thousandth of the largest.
 
     Bad:
         w = [torch.tensor([[0.3, -0.2], [0.1, 0.4]], requires_grad=True) for _ in range(12)]
@@ -183,10 +184,11 @@ def _through(trace: Trace) -> str:
 def exploding_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients, or a state that a loop passes on, grow without bound.
 
-    Reported for the result of one line that grows a millionfold within a step, and for a gradient
-    above 1,000,000 (root mean square) that no loss scale explains and that grows: over steps, with
-    the loss, until it is not finite, or in a loop that applies one weight repeatedly. A gradient
-    that is equally large in each step is not reported: its loss is a sum or has large units.
+    The rule reports the result of a line that grows a millionfold within a step. It also reports a
+    gradient above 1,000,000 (root mean square) that no loss scale explains, if it grows: over
+    steps, with the loss, until it is not finite, or in a loop that applies one weight repeatedly.
+    It does not report a gradient that is equally large in each step: its loss is a sum, or has
+    large units.
 
     Bad:
         w = torch.full((3, 3), 1.5, requires_grad=True)

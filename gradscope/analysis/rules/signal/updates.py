@@ -46,8 +46,8 @@ class _Moves:
 def update_ratio(trace: Trace) -> Iterator[Found]:
     """The learning rate is far too small, or far too large, for the parameters.
 
-    A step that changes weights by less than a hundred-millionth is lost in rounding. One that is as
-    large as the weights overwrites them, and the loss rises. About a thousandth is usual.
+    The ratio is the size of a step divided by the size of the weights. Below 1e-8 the step is lost
+    in rounding. Near 1 it overwrites the weights, and the loss rises. About 1e-3 is usual.
 
     Bad:
         w = torch.full((2, 2), 0.5, requires_grad=True)

@@ -18,8 +18,8 @@ from gradscope.trace.trace import Trace
 def hook_returns_zeros(trace: Trace) -> Iterator[Found]:
     """A hook replaced a gradient by zeros each time it was called.
 
-    Its parameter never learns. Often a mask is wrong: a threshold at the wrong scale, or an
-    inverted comparison.
+    The parameter it belongs to never learns. Often a mask is wrong: a threshold at the wrong scale,
+    or an inverted comparison.
 
     Bad:
         w = torch.tensor([0.5, -0.2], requires_grad=True)

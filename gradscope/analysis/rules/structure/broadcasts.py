@@ -31,9 +31,8 @@ def accidental_broadcast(trace: Trace) -> Iterator[Found]:
     """A column of N values met a row of N values in a loss, which broadcasts to N × N values.
 
     A model whose last layer has one output returns (N, 1); targets are often (N,). Their difference
-    is (N, N): every prediction is compared with every target, and the model learns the mean. Also
-    reported is one value for each row that is aligned with the columns where there are as many of
-    both: (N,) times (N, N).
+    is (N, N): every prediction is compared with every target, and the model learns the mean. The
+    rule also reports (N,) times (N, N), where a value meant for each row is applied to each column.
 
     Bad:
         pred = torch.nn.Linear(3, 1)(torch.arange(12.0).reshape(4, 3))

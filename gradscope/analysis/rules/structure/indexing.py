@@ -97,7 +97,7 @@ def duplicates_lost(trace: Trace) -> Iterator[Found]:
     """`total[index] += values` keeps only one of the values if an index occurs more than once.
 
     It reads, adds and writes back: of several values for one index, only the last one written
-    stays. Reported where there are more values than indices, so that some must be duplicates.
+    stays. The rule reports it if there are more values than indices: some must be duplicates.
 
     Bad:
         values, index = torch.ones(5, requires_grad=True), torch.tensor([0, 1, 1, 2, 2])

@@ -30,7 +30,8 @@ def last_of_the_batch(trace: Trace) -> Iterator[Found]:
     """The last sample of a recurrent layer's output was taken instead of the last step.
 
     Without `batch_first=True` the output is (steps, batch, features), and `out[:, -1]` is the last
-    sample; with it, `out[-1]` is. If the data have the other order, steps are treated as samples.
+    sample. With `batch_first=True`, `out[-1]` is the last sample. If the data have the other order,
+    steps are treated as samples.
 
     Bad:
         rnn, head = torch.nn.LSTM(3, 4), torch.nn.Linear(4, 1)

@@ -27,8 +27,8 @@ FAR = 48
 def attention_between_samples(trace: Trace) -> Iterator[Found]:
     """nn.MultiheadAttention takes (length, batch, width), but got (batch, length, width).
 
-    Without batch_first=True it attends over the first dim. This is known to be the batch where the
-    other dim is averaged away and the first goes into the loss.
+    Without batch_first=True it attends over the first dim. The rule takes the first dim as the
+    batch if the second is averaged and the first reaches the loss.
 
     Bad:
         attention = torch.nn.MultiheadAttention(4, 1)
@@ -59,11 +59,11 @@ def attention_between_samples(trace: Trace) -> Iterator[Found]:
 
 @rule("GS720", "positions-of-samples", reads=(*READS, "node.arguments", "act"))
 def positions_of_samples(trace: Trace) -> Iterator[Found]:
-    """Position encodings are added along the batch: each sample gets a position, and no token does.
+    """Position encodings are added along the batch: samples get positions, instead of tokens.
 
     `x + pe[: x.size(0)]` counts along the first dim. If x is (batch, length, width), that is the
-    batch. Reported where the other dim is averaged away and this one goes into the loss, or where
-    the result goes into attention with batch_first=True.
+    batch. The rule reports it if the other dim is averaged and this one reaches the loss, or if the
+    result goes into attention with batch_first=True.
 
     Bad:
         embedding = torch.nn.Embedding(5, 4)

@@ -29,8 +29,7 @@ def no_effect(trace: Trace) -> Iterator[Found]:
     `optimizer.zero_grad` without parentheses only names the method. `h.detach()` returns a tensor
     and leaves `h` unchanged. `torch.no_grad()` must be entered with `with`. Assigning to a loop's
     variable changes no parameter. `p.require_grad = False` creates an attribute that nothing reads,
-    and so does `optimizer.lr = …`. The rule reads those files of the program of which something
-    ran.
+    and so does `optimizer.lr = …`. The rule reads the program's files in which code ran.
 
     Bad:
         model = torch.nn.Linear(2, 1)

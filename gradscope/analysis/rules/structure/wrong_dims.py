@@ -170,8 +170,8 @@ def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
     """Attention weights are normalised over another dim than the one values are summed over.
 
     With scores (batch, queries, keys), weights @ values sums over the keys. Each result is a mean
-    of values only if the softmax also goes over the keys. Also reported: each position of a sample
-    has one score, and the softmax goes over the samples.
+    of values only if the softmax also goes over the keys. The rule also reports a softmax over the
+    samples where each position of a sample has one score.
 
     Bad:
         x = torch.linspace(-1, 1, 48, requires_grad=True).reshape(2, 3, 8)
@@ -291,7 +291,7 @@ def _other_attention(calls: Calls, at: int, product: int, over: int, times: int)
 def mean_over_the_features(trace: Trace) -> Iterator[Found]:
     """The features of each position are averaged instead of the positions, and a layer follows.
 
-    This only runs if there are as many positions as features.
+    This raises no error only if the number of positions equals the number of features.
 
     Bad:
         words = torch.nn.Embedding(9, 5)(torch.arange(5).repeat(2, 1))

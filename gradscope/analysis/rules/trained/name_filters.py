@@ -24,7 +24,7 @@ PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 @rule("GS417", "matches-no-name", reads=("source",))
 def matches_no_name(trace: Trace) -> Iterator[Found]:
-    """Parameters are selected by a word that is in none of their names, but nearly in some.
+    """Parameters are selected by a word that no name contains, but some nearly do (a typo).
 
     Parameters that should be trained stay frozen, or the reverse, without any error. The rule reads
     the source of loops over named_parameters() and named_modules().

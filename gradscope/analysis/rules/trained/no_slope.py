@@ -26,10 +26,10 @@ FLAT = (*STEPS, *DRAWS)
 
 @rule("GS408", "zero-slope")
 def zero_slope(trace: Trace) -> Iterator[Found]:
-    """Parameters get only zero gradients: every path to them leads through rounding or a draw.
+    """Parameters get only zero gradients: all paths to them have rounding or random sampling.
 
     `round`, `floor`, `ceil`, `trunc` and `sign` are step functions: their derivative is zero. For
-    values drawn by `torch.normal` or `bernoulli`, PyTorch also uses a derivative of zero.
+    random samples of `torch.normal` or `bernoulli`, PyTorch also uses a derivative of zero.
 
     Bad:
         layer = torch.nn.Linear(2, 2)

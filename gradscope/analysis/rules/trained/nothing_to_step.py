@@ -32,7 +32,7 @@ GIVEN = (Beat.FILLED, Beat.WRITTEN)
 def nothing_to_step(trace: Trace) -> Iterator[Found]:
     """An optimizer steps, but no gradient reaches its parameters: they belong to another model.
 
-    Or backward was never called at all, though the model was.
+    It also reports a model that was called but never had a backward.
 
     Bad:
         teacher, student = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
