@@ -14,6 +14,7 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
 from gradscope.analysis.report import Fault, Report, Unchecked
+from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.render.reports.json import VERSION
 from gradscope.render.views.answers import VERSION as ANSWERS
@@ -23,26 +24,46 @@ PAGE = """\
 
 # The report as JSON
 
-`gradscope inspect trace.json --json` writes one JSON document of version {version}. In it
-fields are added and never renamed, and none changes its meaning: the version says when one does.
-`gradscope.inspect("trace.json")` gives the same as frozen dataclasses. Times are nanoseconds, sizes
-bytes; {none} in place of an id means none. How it is used in CI, [the guide](../guide/ci.md) says.
+`gradscope inspect trace.json --json` writes one JSON document of version {version}. Within one
+version fields may be added, but not renamed or changed; other changes raise the version.
+`gradscope.inspect("trace.json")` returns the same as frozen dataclasses. Times are nanoseconds,
+sizes are bytes; {none} in place of an id means none. [The guide](../guide/ci.md) shows its use in
+CI.
 
-A finding's `id` stays the same while the program around it changes: it is made of the rule, the
-file, the text of the line, and the names of the nodes, calls, tensors and modules that the finding
-rests on; not of line numbers, ids, counts or the sentence. Of several findings that have all of
-that in common each has its own. The report for a person shows the first four digits, or as many as
-tell it from others.
+A finding's `id` stays the same while the program around it changes. It depends on the rule, the
+file, the text of the line, and the names of the nodes, calls, tensors and modules in the finding's
+evidence; not on line numbers, ids, counts or the message. Findings that agree in all of these still
+get different ids. The text report shows the first four digits, or more where several findings start
+with these.
 
-Asked for one thing (`--grad-of w --json`, and so with each of these options), `inspect` writes a
-document of its own, of version {answers}: `question` (the option), `asked`, `answer` (a sentence),
-`facts`, `sections` (each with `title` and `lines`) and `notes` (what was inferred, and what was not
-recorded), which are the words a person is shown, all of them; and `data`, the same as objects: ids,
-nanoseconds, bytes, and null where a number is not known.
+## Answers
+
+With a question (`--grad-of w --json`), `inspect` writes another document, of version {answers}:
+
+| field | holds |
+| --- | --- |
+| `question` | the option |
+| `asked` | its value |
+| `answer` | a sentence |
+| `facts` | names and their facts |
+| `sections` | lists with a `title` and `lines`, none shortened |
+| `notes` | what was inferred, and what was not recorded |
+| `data` | the same as objects: ids, nanoseconds, bytes; null if a number is not known |
 
 {sections}"""
 
-OBJECTS = (Report, Finding, Site, Evidence, Unchecked, Fault, Summary, Timing, ModuleFacts)
+OBJECTS = (
+    Report,
+    Finding,
+    Site,
+    Evidence,
+    Unchecked,
+    Fault,
+    Summary,
+    Timing,
+    ModuleFacts,
+    LineTiming,
+)
 _COMMENT = re.compile(r"^    (\w+): [^#\n]*#\s*(.+)$", re.MULTILINE)
 ONLY_JSON = (
     ("version", "integer", "of this format"),

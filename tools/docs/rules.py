@@ -100,8 +100,8 @@ def _page(rule: Rule) -> str:
         if code:
             parts += [title, f"```python\n{code}\n```"]
     parts.append(
-        f"Check only this rule with `gradscope inspect --rule {rule.slug} trace.json`; skip it with "
-        f"`--ignore {rule.slug}`."
+        f"Check only this rule with `gradscope inspect --rule {rule.slug} trace.json`; skip it "
+        f"with `--ignore {rule.slug}`."
     )
     if how_to := HOW_TO.get(rule.id[2]):
         parts.append(f"See also: {how_to}")

@@ -28,7 +28,7 @@ def costs(trace: Trace, peaks: Peaks) -> Answer:
     whole = sum(cost.typical_ns for cost in found.costs) or 1
     at_limit = sum(cost.limit_ns(peaks) for cost in found.costs)
     title = (
-        f"Calls and nodes typically take {duration(whole)} in total; {duration(int(at_limit))} at "
+        f"Calls and nodes take {duration(whole)} (medians); {duration(int(at_limit))} at "
         f"the machine's limits (roofline), {at_limit / whole:.0%}."
     )
     lines = tuple(_line(nr, cost, whole, peaks) for nr, cost in enumerate(found.costs))
