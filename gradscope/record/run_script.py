@@ -201,6 +201,7 @@ def _settings(options: TraceOptions) -> Options:
         script=options.script,
         arguments=options.arguments,
         keeps_arguments=options.keeps_arguments,
+        extra={} if options.on == AUTO else {"on": options.on},
     )
 
 

@@ -56,8 +56,9 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
 
     Level `engine` does not record values, except a loss that the program reads, a norm that it
     clips by, one element after each step, and all parameters in a few steps and at the end. These
-    show the step in which the NaN or Inf appeared, and which calls of that step can produce one.
-    Level `values` finds which of them did (GS201); this rule then reports nothing.
+    show the step in which the NaN or Inf appeared. The finding is at the line where it was noticed,
+    and names calls of that step that may have produced it; there may be others. Level `values`
+    finds which call did (GS201); this rule then reports nothing.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -201,10 +202,9 @@ def _found(harm: _Harm, others: int) -> Found:
     message += _can_make_one(suspects)
     read = harm.read
     seen = site if site.place else harm.acts.site(read) if read else Site()
-    alone = likely[0].site if len(suspects) == 1 else seen
     return Found(
         message=message,
-        site=alone if alone.place else likely[0].site if likely else seen,
+        site=seen,
         evidence=(
             Evidence("act", first.id),
             *(Evidence("act", each.id) for each in (read,) if each is not None),
@@ -212,7 +212,7 @@ def _found(harm: _Harm, others: int) -> Found:
             *few_tensors(trace, first.tensors),
         ),
         why=_why(harm, likely),
-        fix=_fix(harm, likely),
+        fix=_fix(harm, suspects),
         certainty=Certainty.INFERRED,
     )
 
@@ -223,9 +223,10 @@ def _can_make_one(suspects: Sequence[Suspect]) -> str:
     seen, unseen = (
         [e.words for e in suspects[:FEW] if e.of_source is own] for own in (False, True)
     )
-    said = f"; calls of that step that can produce one: {'; '.join(seen)}" * bool(seen)
+    said = f"; calls of that step that may have produced it include {'; '.join(seen)}" * bool(seen)
     also = "; from the source, calls without a node" if seen else "; from the source, calls"
-    return said + f"{also} that can produce one: {'; '.join(unseen)}" * bool(unseen) + more
+    also += f" that may have produced it include {'; '.join(unseen)}"
+    return said + also * bool(unseen) + more
 
 
 def _when(harm: _Harm, site: Site) -> str:
@@ -304,14 +305,13 @@ def _hooks(trace: Trace) -> list[str]:
     return [f"{name}{at(site_of(trace, stack))}" for name, stack in hooks.items()]
 
 
-def _fix(harm: _Harm, likely: Sequence[Suspect]) -> str:
-    more = f"{_command(harm)} names the call"
-    if likely and likely[0].name in GUARDS:
-        text = likely[0].site.text
-        name = likely[0].name
+def _fix(harm: _Harm, suspects: Sequence[Suspect]) -> str:
+    more = f"{_command(harm)} names the call that produced it"
+    if len(suspects) == 1 and (name := suspects[0].name) in GUARDS:
+        text = suspects[0].site.text
         better = guarded(text, (name, f"arc{name[1:]}"), GUARDS[name])
         if better:
-            return f"{more}; if it is {likely[0].site}, {instead(better, text)}"
+            return f"{more}; if it is {suspects[0].site}, {instead(better, text)}"
     return more
 
 
