@@ -93,6 +93,7 @@ class Report:
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
+    exit_code: int = 0  # of the script
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity >= severity)
@@ -139,6 +140,7 @@ def inspect(
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),
+        exit_code=int(trace.meta.get("exit_code", 0)),
     )
 
 

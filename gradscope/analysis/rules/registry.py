@@ -36,6 +36,7 @@ class Found:
     fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
     severity: Severity | None = None  # None: the rule's
+    parameters: frozenset[int] = frozenset()  # tensors whose missing gradient it explains
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Rule:
                 fix=found.fix,
                 certainty=found.certainty,
                 id=ids.next(found.site, found.evidence, found.message),
+                parameters=tuple(sorted(found.parameters)),
             )
 
 
