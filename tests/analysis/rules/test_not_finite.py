@@ -239,3 +239,51 @@ def test_a_division_by_a_tensor_is_named_though_its_divisor_is_known_of_another_
     assert "x.py:10" not in said  # 4.0 never is 0
     assert only.site.line == 13  # the step: no line is blamed that may be innocent
     assert "clamp" not in only.fix
+
+
+CUSTOM = """\
+class SafeLog(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.where(x > 0, torch.log(x), torch.zeros_like(x))
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad / x
+layer = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(3):
+    x = torch.relu(layer(torch.ones(1, 2)) - (9.0 if step == 1 else -9.0))
+    loss = (x * SafeLog.apply(x)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_reached_a_gradient_comes_first_and_what_was_masked_out_is_a_note(
+    tmp_path: Path,
+) -> None:
+    cause, masked = inspect(recorded(CUSTOM, tmp_path), rules=["GS201"]).findings
+    assert cause.severity is Severity.ERROR
+    assert "NaN first produced in the call div during a backward" in cause.message
+    assert " in step 1: all 2 elements are NaN" in cause.message
+    assert masked.severity is Severity.NOTE
+    assert masked.message.startswith("Inf first produced in the forward call log")
+    assert masked.message.endswith("; it was masked out: it reached no loss and no gradient")
+
+
+WHERE_TRAP = """\
+layer = torch.nn.Linear(2, 2)
+layer.bias.data.zero_()
+x = torch.relu(layer(torch.zeros(1, 2)))
+loss = torch.where(x > 0, torch.log(x), torch.zeros_like(x)).sum()
+loss.backward()
+"""
+
+
+def test_a_masked_log_whose_derivative_is_not_finite_is_an_error(tmp_path: Path) -> None:
+    (only,) = inspect(recorded(WHERE_TRAP, tmp_path), rules=["GS201"]).findings
+    assert only.severity is Severity.ERROR
+    assert "masked out" not in only.message
