@@ -140,3 +140,19 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 )  # fmt: skip
 def test_without_a_reason_it_says_whether_it_was_used(asked: str, answer: str) -> None:
     assert why_none(recorded("x", UNUSED + TRAINED), asked).title == answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("body", r"^body is a module; choose body\.weight or body\.bias$"),
+        (
+            "nothing like it",
+            r"has no tensor 'nothing like it'; its parameters are body\.weight, bod",
+        ),
+        ("9999", r"this trace has no tensor '9999': its tensors have the ids \d+ to \d+"),
+    ],
+)
+def test_what_is_no_tensor_is_answered_with_names_of_parameters(asked: str, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        why_none(recorded("self.body(x)"), asked)
