@@ -163,7 +163,8 @@ def _moves(trace: Trace, tensor: int) -> Iterator[str]:
         bad = [str(step) for by, size, step in known if math.isnan(by) and not math.isnan(size)]
         if bad:
             were = f"s {', '.join(bad)} were" if len(bad) > 1 else f" {bad[0]} was"
-            yield f"{optimizer.type}: the update{'s' * (len(bad) > 1)} of step{were} not finite, or too large to measure"
+            updates = f"the update{'s' * (len(bad) > 1)} of step{were}"
+            yield f"{optimizer.type}: {updates} not finite, or too large to measure"
         moves = sorted(each for each in known if not math.isnan(each[0]))
         all_ = f" measured, of {len(steps)} steps" if len(moves) < len(steps) else ""
         for by, size, step in dict.fromkeys((*moves[:1], *moves[-1:])):
