@@ -20,6 +20,7 @@ from gradscope.errors import fault_text
 from gradscope.trace.file.progress import tell
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Source
+from gradscope.trace.shortcomings import BETWEEN, COMPILED, FIRST, ROWS
 from gradscope.trace.trace import Trace
 
 T = TypeVar("T")
@@ -72,8 +73,15 @@ class Unchecked:
                 "ends, but not with --no-source or by an older gradscope"
             )
         if self.lacks:
-            return f"this recording has no {', '.join(self.lacks)}"
+            missing = [PART_OF_IT.get(each, each) for each in self.lacks]
+            were = "was" if len(missing) == 1 and missing[0] not in IN_WORDS else "were"
+            return f"{' and '.join(missing)} {were} not recorded"
         return f"record with --level {self.needs}"
+
+
+PART_OF_IT = {ROWS: "some rows"}
+IN_WORDS = frozenset((FIRST, BETWEEN, COMPILED, *PART_OF_IT.values()))
+"""Parts of a run in words; others are names of tables and columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
@@ -287,3 +289,28 @@ def test_a_masked_log_whose_derivative_is_not_finite_is_an_error(tmp_path: Path)
     (only,) = inspect(recorded(WHERE_TRAP, tmp_path), rules=["GS201"]).findings
     assert only.severity is Severity.ERROR
     assert "masked out" not in only.message
+
+
+PRINTED = """\
+layer = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for step in range(3):
+    loss = (layer(torch.ones(2, 3)) * (0.0 if step else 1.0)).abs().log().sum()
+    optimizer.zero_grad()
+    loss.backward()
+    SHOW
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("show", "said"),
+    [
+        ("print(loss)", "; its loss was Inf at x.py:7;"),
+        ("print(loss.detach())", "; x.py:7 printed Inf;"),
+        ("text = str(loss.detach())", "; x.py:7 showed Inf;"),
+    ],
+)
+def test_a_line_that_prints_is_not_said_to_return(show: str, said: str, tmp_path: Path) -> None:
+    (only,) = found(PRINTED.replace("SHOW", show), tmp_path)
+    assert said in only.message.replace(f"{tmp_path.name}/snippet_0.py", "x.py")

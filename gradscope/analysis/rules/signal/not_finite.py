@@ -37,6 +37,9 @@ FEW = 3
 
 READ = ("item", "tolist", "numpy")
 
+SHOWN = ("repr", "format")
+"""What `print`, `str` and f-strings call."""
+
 OF_NUMBERS = (
     "from_numpy", "frombuffer", "from_dlpack", "as_tensor", "asarray", "Tensor", "FloatTensor",
     "DoubleTensor", "tensor",
@@ -193,9 +196,9 @@ def _found(harm: _Harm, others: int) -> Found:
     what = "gradients of " * (first.facts.what == "gradients")
     hold = "hold" if many or what else "holds"
     if harm.when == "read":
-        by = first.facts.by
-        message = f"{value}: {by} read a loss of {value}{at(site)} ({_step(trace, harm.step)})"
-        message += ", and the optimizer stepped with its gradients"
+        said = _who_read(first, site, "a loss of ")
+        message = f"{value}: {said} ({_step(trace, harm.step)}), and the optimizer stepped with "
+        message += "its gradients"
     else:
         message = f"{value}: {what}{named} {hold} {value} {_when(harm, site)}{_of_the_loss(harm)}"
     message += f"; later also those of {others} more optimizer{'s' * (others > 1)}" * bool(others)
@@ -249,9 +252,16 @@ def _of_the_loss(harm: _Harm) -> str:
     if harm.backward:
         return ", though its loss was finite: it was produced in the backward"
     if read is not None:
-        said = f"{read.facts.by} returned {read.facts.value}"
-        return f"; {said}{at(harm.acts.site(read))}"
+        return f"; {_who_read(read, harm.acts.site(read))}"
     return ""
+
+
+def _who_read(read: Done[NotFiniteAct], line: Site, of: str = "") -> str:
+    """As in "item returned NaN at train.py:8", or "train.py:8 printed NaN"."""
+    by, value = read.facts.by, f"{of}{read.facts.value}"
+    if by not in SHOWN or not line.place:
+        return f"{by} returned {value}{at(line)}"
+    return f"{line} {'printed' if 'print(' in line.text else 'showed'} {value}"
 
 
 def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
@@ -335,7 +345,7 @@ def _read_only(trace: Trace, read: Done[NotFiniteAct]) -> Found:
     )
     after = any(step.t > read.t for step in acts.of(StepAct))
     return Found(
-        message=f"{value}: {read.facts.by} read {value}{at(site)} from a tensor with a graph "
+        message=f"{value}: {_who_read(read, site)}, a value of a tensor with a graph "
         f"({_step(trace, read.step)})",
         site=site,
         evidence=(Evidence("act", read.id),),
