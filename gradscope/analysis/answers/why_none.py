@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradscope.analysis.findings import Finding
-from gradscope.analysis.identity.leaves import fill_leaves
+from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, by_of
 from gradscope.analysis.program.training import Training
@@ -213,7 +213,7 @@ def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
         return f"{path}, which owns {name}, was not called during the recording."
     none = f"None of {story.backwards} backwards reached {name}"
     if trace.meta.get("producer") == "gradscope.runtime":
-        if tensor in trace.once(Training).with_node:
+        if tensor in trace.once(leaves_with_node):
             return f"{none}: it was used, but no loss was computed from the result."
         return f"{none}: no recorded operation used it in a graph."
     return f"{none}: no loss that they began from was computed from it."

@@ -62,12 +62,6 @@ class Training:
         return frozenset(reached_leaves(self.trace))
 
     @cached_property
-    def with_node(self) -> frozenset[int]:
-        """Leaves whose gradient a recorded node accumulates: something was computed from them."""
-        rows = self.trace.table(Node).take(np.flatnonzero(fill_leaves(self.trace)))
-        return frozenset(row.inputs[0] for row in rows if row.inputs)
-
-    @cached_property
     def behind_a_loss(self) -> frozenset[int]:
         """Leaves that a backward counted on its way: a loss is made of them.
 

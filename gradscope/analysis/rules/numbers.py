@@ -78,17 +78,13 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         first.setdefault(birth.cause, birth)
     after = _after(found, first, places)
     told_of: list[_Told] = []
-    masked = _masked(trace, first.values(), places)
+    masked = _masked(trace, first.values(), places) - after.keys()
     for birth, times in places.grouped(first.values()):
         place = places.described(birth)
         told = _found(places, birth, place, times)
-        came_of = "" if birth.t <= last else "it reached no gradient"
-        if not came_of and places.key(birth) in masked and not after[places.key(birth)]:
-            came_of = "it was masked out: it reached no loss and no gradient"
-        if not came_of and _led_nowhere(trace, birth.t):
-            came_of = "it reached only gradients from autograd.grad, and later values are finite"
-        if came_of:
-            message = f"{told.message}; {came_of}"
+        harmless = _harmless(trace, birth, last, masked_out=places.key(birth) in masked)
+        if harmless:
+            message = f"{told.message}; {harmless}"
             told = replace(told, message=message, severity=Severity.NOTE)
         cause = next((each for each in told_of if each.led_to(birth, place, told)), None)
         if cause is None:
@@ -102,6 +98,17 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         given = each.birth.kind == "Inf" and each.birth.place is Place.LEAF
         one = each.folded(places)
         yield replace(one, severity=None) if reaches and given and each.birth.t <= last else one
+
+
+def _harmless(trace: Trace, birth: Birth, last: int, *, masked_out: bool) -> str:
+    """Why a birth did no harm; "": it did, or that is not known."""
+    if birth.t > last:
+        return "it reached no gradient"
+    if masked_out:
+        return "it was masked out: it reached no loss and no gradient"
+    if _led_nowhere(trace, birth.t):
+        return "it reached only gradients from autograd.grad, and later values are finite"
+    return ""
 
 
 def _masked(trace: Trace, all_: Iterable[Birth], places: BirthPlaces) -> set[Hashable]:

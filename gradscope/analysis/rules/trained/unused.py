@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
-from gradscope.analysis.identity.leaves import fill_leaves
+from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
 from gradscope.analysis.identity.sites import Site, at, is_installed, own_site, site_of
 from gradscope.analysis.lookups import as_written
 from gradscope.analysis.program.acts import Done
@@ -121,7 +121,7 @@ def _is_used(training: Training, tensor: int) -> bool:
     reached; there, a layer without further layers inside it uses all of its parameters.
     """
     if training.trace.meta.get("producer") == "gradscope.runtime":
-        return tensor in training.with_node
+        return tensor in training.trace.once(leaves_with_node)
     owner = training.parameters.get(tensor, NONE)
     return not any(each.parent == owner for each in training.trace.rows(Module))
 
