@@ -130,13 +130,15 @@ def nothing_found(report: Report) -> str:
     if not report.checked:
         return "no rule could be checked"
     held, notes = report.summary, plural(len(report.notes), "note")
-    rules = f"{plural(len(report.checked), 'rule')} checked"
+    rules = plural(len(report.checked), "rule")
     if not (held.nodes or held.events or report.notes):
         what = "no autograd graph was recorded" if held.ops else "nothing was recorded"
         ended = f"; the script ended with exit code {report.exit_code}" if report.exit_code else ""
-        return f"{what} ({rules}){ended}"
+        return f"{what} ({rules} checked){ended}"
     new = "new " * bool(report.known)
-    return f"{rules}, {new}{notes}" if report.notes else f"{rules}, no {new}problems found"
+    if report.notes:
+        return f"{rules} checked, {new}{notes}"
+    return f"{rules} checked, no {new}problems found"
 
 
 def _verdict(report: Report, rows: int) -> str:
