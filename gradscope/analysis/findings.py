@@ -63,3 +63,4 @@ class Finding:
     fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
     id: str = field(default="", compare=False)  # stays the same if other code changes
+    parameters: tuple[int, ...] = ()  # ids of those whose missing gradient it explains

@@ -21,6 +21,7 @@ from gradscope.errors import fault_text
 from gradscope.trace.file.progress import tell
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Source
+from gradscope.trace.shortcomings import BETWEEN, COMPILED, FIRST, ROWS
 from gradscope.trace.trace import Trace
 
 T = TypeVar("T")
@@ -73,8 +74,15 @@ class Unchecked:
                 "--no-source)"
             )
         if self.lacks:
-            return f"this recording has no {', '.join(self.lacks)}"
+            missing = [PART_OF_IT.get(each, each) for each in self.lacks]
+            were = "was" if len(missing) == 1 and missing[0] not in IN_WORDS else "were"
+            return f"{' and '.join(missing)} {were} not recorded"
         return f"record with --level {self.needs}"
+
+
+PART_OF_IT = {ROWS: "some rows"}
+IN_WORDS = frozenset((FIRST, BETWEEN, COMPILED, *PART_OF_IT.values()))
+"""Parts of a run in words; others are names of tables and columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +103,7 @@ class Report:
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
+    exit_code: int = 0  # of the script
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity >= severity)
@@ -142,6 +151,7 @@ def inspect(
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),
+        exit_code=int(trace.meta.get("exit_code", 0)),
     )
 
 

@@ -201,8 +201,14 @@ def _settings(options: TraceOptions) -> Options:
         script=options.script,
         arguments=options.arguments,
         keeps_arguments=options.keeps_arguments,
-        extra={"run_as": "module"} if options.module else {},
+        extra=_again(options),
     )
+
+
+def _again(options: TraceOptions) -> dict[str, str]:
+    """Facts without which the command that records this program again would be another one."""
+    facts = {} if options.on == AUTO else {"on": options.on}
+    return {**facts, "run_as": "module"} if options.module else facts
 
 
 def steps_named(text: str | None) -> tuple[int, int] | None:

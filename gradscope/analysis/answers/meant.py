@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
@@ -89,6 +89,9 @@ def _is_id(text: str) -> bool:
 def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], wanted: str) -> int:
     noun = kind.TABLE
     named = [id for id, name in names.items() if wanted in (name, name.partition(".")[0])]
+    if kind is Tensor and wanted not in names.values():
+        named = [id for id, name in names.items() if name.startswith(f"{wanted}.")]
+        _not_a_module(wanted, [names[id] for id in named])
     if kind is Tensor and len(named) > 1:  # prefer the leaf that requires grad
         table = trace.table(Tensor)
         asking = [id for id in named if table["requires_grad"][table.index(id)]]
@@ -100,8 +103,29 @@ def _named(trace: Trace, kind: type[Tensor | Op], names: Mapping[int, str], want
         shown += ", …" * (len(named) > SHOWN)
         raise UnknownNameError(f"{len(named)} {noun}s are called {wanted!r}; choose one: {shown}")
     near = near_names(wanted, names.values())
-    hint = f"; did you mean {', '.join(near)}?" if near else f": {_ids(trace, kind)}"
-    raise UnknownNameError(f"this trace has no {noun} {wanted!r}{hint}")
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    if not hint and kind is Tensor and not _is_id(wanted):
+        hint = _parameters(trace, names)
+    raise UnknownNameError(f"this trace has no {noun} {wanted!r}{hint or f': {_ids(trace, kind)}'}")
+
+
+def _not_a_module(wanted: str, inside: Sequence[str]) -> None:
+    """Raises for the name of a module with several parameters, and names them."""
+    choices = list(dict.fromkeys(inside))
+    if len(choices) < 2:
+        return
+    more = f", … ({len(choices)} in all)" if len(choices) > SHOWN else ""
+    listed = " or ".join(choices) if len(choices) == 2 else ", ".join(choices[:SHOWN]) + more
+    raise UnknownNameError(f"{wanted} is a module; choose {listed}")
+
+
+def _parameters(trace: Trace, names: Mapping[int, str]) -> str:
+    """What the leaves that require grad are called; "" if none has a name."""
+    table = trace.table(Tensor)
+    asking = table["id"][table["leaf"] & table["requires_grad"]].tolist()
+    known = list(dict.fromkeys(names[id] for id in asking if names[id]))
+    more = f", … ({len(known)} in all)" if len(known) > SHOWN else ""
+    return f"; its parameters are {', '.join(known[:SHOWN])}{more}" if known else ""
 
 
 def _ids(trace: Trace, kind: type[Tensor | Op]) -> str:

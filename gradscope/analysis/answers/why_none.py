@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradscope.analysis.identity.leaves import fill_leaves
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, by_of
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.report import inspect
+from gradscope.analysis.rules.trained.forwards import cuts_that_go_on
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
@@ -56,10 +59,12 @@ class LeafGradient:
     knows: bool  # whether it was recorded what they sent
     asks: bool  # the last recorded requires_grad
     asked: tuple[StoryLine, ...]  # what set that
-    cuts: tuple[StoryLine, ...]  # tensors computed from it that lost their history
+    cuts: tuple[StoryLine, ...]  # tensors computed from it that lost their graph, except for a log
     ran: tuple[StoryLine, ...]  # how its module was called
     held: tuple[StoryLine, ...]  # optimizers that hold it
     cleared: tuple[StoryLine, ...]
+    rule: str = ""  # of the finding that explains the missing gradient
+    fix: str = ""  # as that finding says
 
 
 def gradient_of(trace: Trace, tensor: int) -> LeafGradient:
@@ -74,14 +79,26 @@ def gradient_of(trace: Trace, tensor: int) -> LeafGradient:
         knows=trace.meta.get("level") != "graph",
         asks=tensor not in training.frozen,
         asked=told.lines(RequiresGradAct),
-        cuts=told.lines(CutAct),
+        cuts=told.cuts(),
         ran=told.ran(),
         held=told.held(),
         cleared=told.lines(*CLEARED),
     )
-    answer = _answer(trace, tensor, story)
-    values = {name: getattr(story, name) for name in LeafGradient.__slots__}
-    return LeafGradient(**{**values, "answer": answer})
+    found = None if brought else _explained_by(trace, tensor)
+    if found is not None:
+        answer = f"{found.message} ({found.rule})."
+        return replace(story, answer=answer, rule=found.rule, fix=found.fix)
+    return replace(story, answer=_answer(trace, tensor, story))
+
+
+EXPLAIN = ("GS401", "GS402", "GS405", "GS411")
+"""Rules that say why parameters get no gradient."""
+
+
+def _explained_by(trace: Trace, tensor: int) -> Finding | None:
+    """The finding of `inspect` about this parameter."""
+    found = inspect(trace, rules=EXPLAIN).findings
+    return next((each for each in found if tensor in each.parameters), None)
 
 
 def _brought(trace: Trace, tensor: int) -> int:
@@ -107,6 +124,10 @@ class _Story:
     def lines(self, *kinds: type[ActFacts]) -> tuple[StoryLine, ...]:
         """Acts of these kinds, one line for each place."""
         return self._folded(act for act in self._training.acts.of(*kinds) if self._is_of(act))
+
+    def cuts(self) -> tuple[StoryLine, ...]:
+        """Cuts of what was computed from it, without reads for a log."""
+        return self._folded(filter(self._is_of, self._training.trace.once(cuts_that_go_on)))
 
     def _is_of(self, act: Done[ActFacts]) -> bool:
         if self._tensor in act.tensors:
@@ -145,7 +166,8 @@ def _in_words(act: Done[ActFacts]) -> str:
         case RequiresGradAct(to=to):
             return f"requires_grad was set to {to}"
         case CutAct(by=by):
-            return f"{by} cut the graph of a tensor computed from it"
+            called = ".data" if by == "data" else f"{by}()" if by.isidentifier() else f"`{by}`"
+            return f"{called} cut the graph after it"
         case RanAct(grad=grad, training=training):
             how = "with gradients on" if grad else "under no_grad()"
             return f"first called {how}, in {'train' if training else 'eval'} mode,"
@@ -189,10 +211,12 @@ def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
     if modules.has(owner) and not story.ran and trace.meta.get("level") != "graph":
         path = modules.row(owner).path or "the model"
         return f"{path}, which owns {name}, was not called during the recording."
-    return (
-        f"None of {story.backwards} backwards reached {name}: what they started from was not "
-        "computed from it, as far as was recorded."
-    )
+    none = f"None of {story.backwards} backwards reached {name}"
+    if trace.meta.get("producer") == "gradscope.runtime":
+        if tensor in trace.once(leaves_with_node):
+            return f"{none}: it was used, but no loss was computed from the result."
+        return f"{none}: no recorded operation used it in a graph."
+    return f"{none}: no loss that they began from was computed from it."
 
 
 def _of_brought(story: LeafGradient) -> str:

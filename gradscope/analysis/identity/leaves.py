@@ -49,6 +49,12 @@ def fill_leaves(trace: Trace) -> NDArray[np.bool_]:
     return np.isin(names, wanted)
 
 
+def leaves_with_node(trace: Trace) -> frozenset[int]:
+    """Leaves whose gradient a recorded node accumulates: something was computed from them."""
+    rows = trace.table(Node).take(np.flatnonzero(fill_leaves(trace)))
+    return frozenset(row.inputs[0] for row in rows if row.inputs)
+
+
 def leaf(trace: Trace, tensor_id: int) -> NamedLeaf | None:
     """The leaf with this tensor id, or None if it is not in the trace."""
     tensors = trace.table(Tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,13 +58,14 @@ def node_names(trace: Trace) -> NodeNames:
 def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:
     """The nodes with an id, unique name, name, leaf, module path or source line.
 
-    A unique suffix of a path or line is enough.
+    A unique suffix of a path or line is enough. A number is only an id: a module may be called 3.
 
     Raises UnknownNameError with similar names if there is none.
     """
     if not len(trace.table(Node)):
         raise UnknownNameError(f"no node is called {wanted!r}: this trace holds no nodes")
-    for find in (_by_id, _by_unique_name, _by_name, _by_leaf, _by_module, _by_site):
+    others = () if _is_number(wanted) else _BY_NAME
+    for find in (_by_id, *others):
         found = find(trace, wanted)
         if found:
             return found
@@ -128,6 +129,16 @@ def _inside(called: Mapping[int, Sequence[str]], wanted: str) -> list[int]:
 
 def _by_site(trace: Trace, wanted: str) -> tuple[int, ...]:
     return _ids(trace, made_on_line(trace, trace.table(Node)["stack"], wanted))
+
+
+_BY_NAME: tuple[Callable[[Trace, str], tuple[int, ...]], ...] = (
+    _by_unique_name,
+    _by_name,
+    _by_leaf,
+    _by_module,
+    _by_site,
+)
+"""What a text other than an id may name."""
 
 
 def made_on_line(trace: Trace, stacks: Ids, wanted: str) -> np.ndarray:

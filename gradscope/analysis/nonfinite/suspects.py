@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,11 @@ RISKS = {
     "std": (2, 0, "of one value; its derivative is not finite where all are equal"),
     "std_mean": (2, 0, "of one value; its derivative is not finite where all are equal"),
     "var": (3, NEVER, "of one value"),
+    "hypot": (NEVER, 0, "whose derivative is not finite where both are 0"),
+    "atan2": (NEVER, 0, "whose derivative is not finite where both are 0"),
+    "erfinv": (2, 2, "of 1 or -1"),
+    "xlogy": (2, 1, "whose second argument is 0 or less"),
+    **dict.fromkeys(("fmod", "remainder"), (2, NEVER, "by 0")),
     "linalg_inv": (2, 2, "of a singular matrix"),
     "linalg_inv_ex": (2, 2, "of a singular matrix"),
     "linalg_solve_ex": (2, 2, "of a singular matrix"),
@@ -80,6 +86,7 @@ OFF_THE_EDGE = frozenset(
 UNKNOWN = frozenset(("pow", "div", "exp", *SOFTMAX))
 """Calls that are suspects only if more than their name is known."""
 
+DIVISIONS = ("div", "true_divide")
 LAST, GUARDED = 5, 10
 
 
@@ -176,7 +183,7 @@ class Suspects:
         if risk is None or not calls.site(at).place or self._is_harmless(at, name):
             return None
         forward, behind, what = risk
-        if name in ("div", "true_divide") and self._given(at).get("other") == 0:
+        if name in DIVISIONS and calls.given(at).get("other") == 0:
             forward, behind, what = 0, 0, "by 0, as it was here"
         rank = min(forward, behind) if backward is None else behind if backward else forward
         if rank == NEVER:
@@ -226,13 +233,22 @@ class Suspects:
             if int(self._calls.ops["node"][at]) == NONE:
                 return True  # its input is unknown
             return isinstance(exponent, int | float) and exponent >= 1 and exponent == int(exponent)
-        if name in ("div", "true_divide"):
-            return isinstance(other, int | float) and other != 0
+        if name in DIVISIONS:
+            return isinstance(other, int | float) and other != 0 and self._is_fixed(at, other)
         if name in SOFTMAX:
             inputs = self._calls.inputs(at)
             maker = self._calls.origin(inputs[0]) if inputs else NONE
             return maker == NONE or self._calls.name(maker) not in MASKED
         return False
+
+    def _is_fixed(self, at: int, other: float) -> bool:
+        """Whether a divisor was recorded of this very call, or is a number that its line has."""
+        if "other" in self._calls.given(at):
+            return True
+        if len(self._calls.inputs(at)) > 1:  # a tensor's value in another step
+            return False
+        numbers = re.findall(r"(?<![\w.])\d+\.?\d*(?:e-?\d+)?", self._calls.site(at).text)
+        return other in map(float, numbers)
 
     def _is_of_two_logarithms(self, at: int) -> bool:
         """Whether a product belongs to kl_div, which takes the log of its target."""
@@ -250,7 +266,7 @@ class Suspects:
         """Whether its argument was kept in the domain: clamped, or by adding a small number."""
         calls = self._calls
         inputs = calls.inputs(at)
-        if name in ("div", "true_divide"):
+        if name in DIVISIONS:
             inputs = inputs[1:]
         maker = calls.origin(inputs[0], SAME_NUMBERS) if inputs else NONE
         if maker == NONE or name in SOFTMAX:

@@ -90,7 +90,9 @@ def summary(trace: Trace) -> Summary:
 def recorded_again(trace: Trace, *options: str) -> str:
     """The command that records the program of a trace with other options."""
     words = [trace.meta.get("script") or "SCRIPT", *trace.meta.get("arguments", ())]
-    return shlex.join(["gradscope", "trace", *options, *words])
+    on = ["--on", "gradscope"] * (trace.meta.get("on") == "gradscope")
+    module = ["-m"] * (trace.meta.get("run_as") == "module")
+    return shlex.join(["gradscope", "trace", *on, *options, *module, *words])
 
 
 def leaves(trace: Trace) -> tuple[NamedLeaf, ...]:

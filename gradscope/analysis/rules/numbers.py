@@ -6,7 +6,7 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, known_rows
 from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.nonfinite.births import Birth, births, may_be_given, not_finite
 from gradscope.analysis.nonfinite.lineage import without_operands
+from gradscope.analysis.nonfinite.masked import MaskedOut
 from gradscope.analysis.nonfinite.places import BirthPlaces, PlaceInWords
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
@@ -75,14 +78,13 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         first.setdefault(birth.cause, birth)
     after = _after(found, first, places)
     told_of: list[_Told] = []
+    masked = _masked(trace, first.values(), places) - after.keys()
     for birth, times in places.grouped(first.values()):
         place = places.described(birth)
         told = _found(places, birth, place, times)
-        came_of = "" if birth.t <= last else "it reached no gradient"
-        if not came_of and _led_nowhere(trace, birth.t):
-            came_of = "it reached only gradients from autograd.grad, and later values are finite"
-        if came_of:
-            message = f"{told.message}; {came_of}"
+        harmless = _harmless(trace, birth, last, masked_out=places.key(birth) in masked)
+        if harmless:
+            message = f"{told.message}; {harmless}"
             told = replace(told, message=message, severity=Severity.NOTE)
         cause = next((each for each in told_of if each.led_to(birth, place, told)), None)
         if cause is None:
@@ -96,6 +98,24 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         given = each.birth.kind == "Inf" and each.birth.place is Place.LEAF
         one = each.folded(places)
         yield replace(one, severity=None) if reaches and given and each.birth.t <= last else one
+
+
+def _harmless(trace: Trace, birth: Birth, last: int, *, masked_out: bool) -> str:
+    """Why a birth did no harm; "": it did, or that is not known."""
+    if birth.t > last:
+        return "it reached no gradient"
+    if masked_out:
+        return "it was masked out: it reached no loss and no gradient"
+    if _led_nowhere(trace, birth.t):
+        return "it reached only gradients from autograd.grad, and later values are finite"
+    return ""
+
+
+def _masked(trace: Trace, all_: Iterable[Birth], places: BirthPlaces) -> set[Hashable]:
+    """The locations at which all that originated was masked out in the forward."""
+    masked = trace.once(MaskedOut)
+    groups = grouped(all_, places.key)
+    return {key for key, each in groups.items() if all(map(masked.holds, each))}
 
 
 def _by_line(told_of: list[_Told]) -> Iterator[_Told]:
@@ -291,7 +311,8 @@ def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -
         unknown = origin is None and not trace.table(Op).has(birth.op)
         why += _came_in(trace, birth) if unknown else places.used_first(birth)
     return Found(
-        message=f"{birth.kind} {made_of} {place.words}{where}: {_counts(trace, birth)}{again}",
+        message=f"{birth.kind} {made_of} {place.words}{where}{_in_step(trace, birth.step)}: "
+        f"{_counts(trace, birth)}{again}",
         site=place.site,
         evidence=_evidence(birth),
         why=why,
@@ -300,6 +321,11 @@ def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -
         # An Inf in the data is often intended: a mask of −Inf, the start of a minimum.
         severity=Severity.NOTE if birth.kind == "Inf" and birth.place is Place.LEAF else None,
     )
+
+
+def _in_step(trace: Trace, step: int) -> str:
+    numbers = {each.id: each.number for each in steps(trace)}
+    return f" in step {numbers[step]}" if len(numbers) > 1 and step in numbers else ""
 
 
 AT_ZERO = ("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal")

@@ -11,7 +11,7 @@ from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import in_holder, parameter_around
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.trained.no_history import NO_HISTORY
+from gradscope.analysis.rules.trained.cuts.no_history import NO_HISTORY
 from gradscope.analysis.rules.trained.of_no_module import of_no_module
 from gradscope.analysis.rules.trained.unused import trained_by_nobody, written_later
 from gradscope.analysis.source.statements import rebound
@@ -249,6 +249,15 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
     """
+    yield from trace.once(replaced_parameters)
+
+
+def replaced_parameters(trace: Trace) -> tuple[Found, ...]:
+    """The findings of GS405, which others refer to."""
+    return (*_replaced(trace),)
+
+
+def _replaced(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     yield from _rebound(training)
     if not training.stepped:
@@ -274,6 +283,7 @@ def replaced_parameter(trace: Trace) -> Iterator[Found]:
             fix="replace it before the optimizer is built"
             if what == "module"
             else "write to it in place: `with torch.no_grad(): parameter.copy_(values)`",
+            parameters=frozenset(optimizer.tensors) - set(training.parameters) - training.reached,
         )
 
 

@@ -36,6 +36,7 @@ class Found:
     fix: str  # what to write instead
     certainty: Certainty = Certainty.CERTAIN
     severity: Severity | None = None  # None: the rule's
+    parameters: frozenset[int] = frozenset()  # tensors whose missing gradient it explains
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Rule:
                 fix=found.fix,
                 certainty=found.certainty,
                 id=ids.next(found.site, found.evidence, found.message),
+                parameters=tuple(sorted(found.parameters)),
             )
 
 
@@ -188,16 +190,28 @@ def require(rules: Sequence[Rule], name: str) -> Rule:
     )
 
 
+HELD = ("graph-kept", "graph-unused", "hook-holds-its-tensor", "output-on-ctx", "pairs-kept")
+WASTED = ("walked-again", "graph-kept", "gradients-unused", "graph-unused", "pairs-kept")
+ABOUT = {
+    **dict.fromkeys(("memory", "leak", "oom"), (*HELD, "graph-on-grad")),
+    **dict.fromkeys(("slow", "speed", "performance", "time"), WASTED),
+}
+"""Rules about a word that their texts need not have."""
+
+
 def rules_near(rules: Sequence[Rule], word: str) -> list[Rule]:
-    """Rules about a word: first those that have it in the id or slug, then in the text."""
+    """Rules about a word, ranked by where they have it: id or slug, first sentence, other text."""
     folded = word.casefold()
-    named = [each for each in rules if folded in each.slug or folded in each.id.casefold()]
-    if not named:
-        slugs = get_close_matches(folded, [each.slug for each in rules], FEW)
-        named = [each for each in rules if each.slug in slugs]
     whole = re.compile(rf"\b{re.escape(folded)}")
-    telling = [each for each in rules if whole.search(each.explained.what.casefold())]
-    return [*named, *(each for each in telling if each not in named)]
+    by_slug = {each.slug: each for each in rules}
+    ranked = (
+        [each for each in rules if folded in each.slug or folded in each.id.casefold()],
+        [by_slug[slug] for slug in ABOUT.get(folded, ()) if slug in by_slug],
+        [each for each in rules if whole.search(each.explained.what.casefold())],
+        [each for each in rules if whole.search(" ".join(each.explained.why).casefold())],
+    )
+    found = list({each.id: each for several in ranked for each in several}.values())
+    return found or [by_slug[slug] for slug in get_close_matches(folded, [*by_slug], FEW)]
 
 
 def _is_one_of(rule: Rule, names: Sequence[str]) -> bool:

@@ -214,6 +214,8 @@ class TensorActs:
             self._read = ref(tensor)
             if self._writes_data(frame):
                 self._acts.note(DataWrittenAct(), frame, [tensor])
+            elif self._acts.is_inside() and self._is_grad_enabled():
+                self._cut(frame, "data", [tensor])
         elif self._is_grad_enabled():
             self._cut(frame, "data", [tensor], written=self._writes_data(frame))
 

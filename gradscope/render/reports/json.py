@@ -24,6 +24,7 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "unchecked": [asdict(unchecked) for unchecked in report.unchecked],
         "partly": [asdict(each) for each in report.partly],
         "faults": [asdict(each) for each in report.faults],
+        "exit_code": report.exit_code,
         "notes": notes,
         "summary": asdict(report.summary),
         "nodes": [asdict(timing) for timing in report.nodes],

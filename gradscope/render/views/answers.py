@@ -123,6 +123,9 @@ def _fitting(blocks: Sequence[_Block], room: int) -> list[int]:
                 cost = len(block.entries[shown[place]])
                 if cost <= left:
                     shown[place], left, grows = shown[place] + 1, left - cost, True
+    for place, block in enumerate(blocks):  # its line is as long as "and 1 more"
+        last = shown[place] and shown[place] == len(block.entries) - 1
+        shown[place] += bool(last and len(block.entries[-1]) == 1)
     return shown
 
 

@@ -126,24 +126,33 @@ def by_severity(findings: Sequence[Finding]) -> list[str]:
 
 
 def nothing_found(report: Report) -> str:
-    """The verdict of a report without findings."""
+    """The verdict of a report without findings, or with notes only."""
     if not report.checked:
         return "no rule could be checked"
-    new = " new" * bool(report.known)
-    return f"{plural(len(report.checked), 'rule')} checked, no{new} problems found"
+    held, notes = report.summary, plural(len(report.notes), "note")
+    rules = plural(len(report.checked), "rule")
+    if not (held.nodes or held.events or report.notes):
+        what = "no autograd graph was recorded" if held.ops else "nothing was recorded"
+        ended = f"; the script ended with exit code {report.exit_code}" if report.exit_code else ""
+        return f"{what} ({rules} checked){ended}"
+    new = "new " * bool(report.known)
+    if report.notes:
+        return f"{rules} checked, {new}{notes}"
+    return f"{rules} checked, no {new}problems found"
 
 
 def _verdict(report: Report, rows: int) -> str:
     if not report.findings:
         return nothing_found(report)
     rules = plural(len(report.checked), "rule")
-    new = " new" * bool(report.known)
     parts = by_severity(report.at_least(Severity.WARNING))
     left = len(report.findings) - rows if rows else 0
     hidden = f"; {count(left)} of them not shown, use --rows N for more" if left > 0 else ""
+    if not parts:
+        return nothing_found(report) + hidden
     notes = f", {plural(len(report.notes), 'note')}" * bool(report.notes)
-    found = f"{', '.join(parts) or f'no{new} problems'} found"
-    return f"{rules} checked, {'new: ' if new and parts else ''}{found}{notes}{hidden}"
+    new = "new: " * bool(report.known)
+    return f"{rules} checked, {new}{', '.join(parts)} found{notes}{hidden}"
 
 
 def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator[Text]:

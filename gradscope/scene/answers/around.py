@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.program.mentions import Mention, mentions
+from gradscope.analysis.rules.trained.forwards import cuts_that_go_on
 from gradscope.scene.answers.answer import Topic
 from gradscope.scene.cells import Cells
 from gradscope.scene.readable import byte_count, count, duration, number, plural
 from gradscope.trace.schema import (
     NONE,
     Act,
+    CutAct,
     Edge,
     GraphTask,
     Module,
@@ -29,6 +32,8 @@ from gradscope.trace.schema import (
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
+WRITES = "in-place writes to it"
+
 TITLES = {
     ("edge", "node"): "sends gradients to",
     ("edge", "next"): "receives gradients from",
@@ -39,7 +44,7 @@ TITLES = {
     ("op", "outputs"): "calls that returned it",
     ("op", "inputs"): "calls that used it as an input",
     ("node", "inputs"): "nodes that receive its gradient",
-    ("version", "tensor"): "in-place writes to it",
+    ("version", "tensor"): WRITES,
     ("version", "storage"): "in-place writes to its storage",
     ("version", "op"): "its in-place writes",
     ("act", "tensors"): "what the program did to it",
@@ -105,9 +110,17 @@ class Surroundings:
                 yield self._section(mention, f"{title}{table} {id}")
 
     def _section(self, mention: Mention, title: str, but: Row | None = None) -> Topic:
-        rows = [row for row in mention.rows if row != but]
+        rows = [row for row in mention.rows if row != but and not self._is_a_log(row)]
         lines = (self._words.get(type(row), self._generic)(row, mention.column) for row in rows)
         return Topic(title, tuple(_together(lines)))
+
+    def _is_a_log(self, row: Row) -> bool:
+        """Whether a row says that a value was read for a log."""
+        return isinstance(row, Act) and row.kind == CutAct.KIND and row.id not in self._cuts
+
+    @cached_property
+    def _cuts(self) -> frozenset[int]:
+        return frozenset(each.id for each in self._trace.once(cuts_that_go_on))
 
     def _generic(self, row: Row, known: str) -> str:
         facts = dict(self._cells.words(row, leave_out=(known,)))

@@ -12,6 +12,8 @@ from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.fingerprints import SHORT
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, moved_by
 from gradscope.analysis.program.mentions import events_about
 from gradscope.analysis.report import inspect
@@ -19,12 +21,12 @@ from gradscope.analysis.timing.durations import node_runs
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.scene.answers.answer import Answer, Topic, filled
-from gradscope.scene.answers.around import Surroundings
+from gradscope.scene.answers.around import WRITES, Surroundings
 from gradscope.scene.answers.grad_of import moved_it
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
 from gradscope.scene.readable import duration, ordinal
-from gradscope.trace.schema import NONE, Node, Op, Push, Storage, Tensor
+from gradscope.trace.schema import NONE, Node, NotFiniteAct, Op, Push, Storage, Tensor, Version
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
@@ -77,6 +79,8 @@ def _scene(
     cells = Cells(trace)
     evidence = Evidence(row.TABLE, row.id)
     findings = [each for each in inspect(trace).findings if evidence in each.evidence]
+    around = [*Surroundings(trace, cells).sections(row.TABLE, row.id)]
+    writes = [each for each in around if each.title == WRITES]
     sections = [
         Topic(
             "findings",
@@ -84,8 +88,9 @@ def _scene(
                 f"{each.rule} {each.slug} #{each.id[:SHORT]}: {each.message}" for each in findings
             ),
         ),
+        *writes,
         *first,
-        *Surroundings(trace, cells).sections(row.TABLE, row.id),
+        *(each for each in around if each not in writes),
         Topic("spans it was in", tuple(_spans(trace, moments))),
         Topic("marks near it", tuple(_marks(trace, moments))),
         Topic("events", tuple(_events(trace, cells, row.TABLE, row.id))),
@@ -97,7 +102,17 @@ def _scene(
 def _facts(cells: Cells, row: Row) -> Iterator[tuple[str, str]]:
     """The columns of its own row, except those in the title."""
     for name, text in cells.words(row, leave_out=("id", "name", "thread", "op")):
-        yield {"stack": "line", "t": "created"}.get(name, name.replace("_", " ")), text
+        later = isinstance(row, Tensor) and name == "version" and _later_version(cells.trace, row)
+        shown = {"stack": "line", "t": "created"}.get(name, name.replace("_", " "))
+        yield shown, f"{text}{later or ''}"
+
+
+def _later_version(trace: Trace, tensor: Tensor) -> str:
+    """ " when it was first recorded, 9 after the last write", if it was written to since."""
+    versions = trace.table(Version)
+    last = int(versions["new"][versions["tensor"] == tensor.id].max(initial=NONE))
+    later = last > tensor.version
+    return f" when it was first recorded, {last} after the last write" if later else ""
 
 
 # -- context ------------------------------------------------------------------------------------
@@ -131,18 +146,30 @@ def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
 
 
 def _moves(trace: Trace, tensor: int) -> Iterator[str]:
-    """The smallest and the largest update of a parameter by each optimizer."""
-    acts = trace.once(Acts)
+    """What steps of each optimizer did to a parameter: those that were not finite come first."""
+    acts, numbers = trace.once(Acts), step_numbers(trace)
+    for act in acts.of(NotFiniteAct):
+        if tensor in act.tensors and act.facts.what == "parameters":
+            after = f"after step {numbers[act.step]}" if act.step in numbers else "after a step"
+            others = {"before": "before the first step", "end": "at the end"}
+            when = others.get(act.facts.when, after)
+            yield f"first seen to hold {act.facts.value} {when}{at(acts.site(act))}"
     for optimizer in acts.optimizers:
         steps = optimizer.steps if tensor in optimizer.tensors else ()
-        moves = sorted(
-            (*moved_by(step, optimizer, tensor), step.step)
-            for step in steps
-            if not math.isnan(moved_by(step, optimizer, tensor)[0])
-        )
+        known = [
+            (*moved_by(step, optimizer, tensor), numbers.get(step.step, NONE)) for step in steps
+        ]
+        # A known size without a known update: the difference was not finite.
+        bad = [str(step) for by, size, step in known if math.isnan(by) and not math.isnan(size)]
+        if bad:
+            were = f"s {', '.join(bad)} were" if len(bad) > 1 else f" {bad[0]} was"
+            updates = f"the update{'s' * (len(bad) > 1)} of step{were}"
+            yield f"{optimizer.type}: {updates} not finite, or too large to measure"
+        moves = sorted(each for each in known if not math.isnan(each[0]))
+        all_ = f" measured, of {len(steps)} steps" if len(moves) < len(steps) else ""
         for by, size, step in dict.fromkeys((*moves[:1], *moves[-1:])):
             most = "largest" if (by, size, step) == moves[-1] else "smallest"
-            which = f" ({most} of {len(moves)})" if len(moves) > 1 else ""
+            which = f" ({most} of {len(moves)}{all_})" if len(steps) > 1 else ""
             yield f"{optimizer.type}, step {step}{moved_it(by, size)}{which}"
 
 

@@ -18,6 +18,7 @@ def why_none(trace: Trace, wanted: str) -> Answer:
         ("optimizers", ", ".join(map(str, story.held)) or "none holds it"),
     )
     parts = (
+        ("what to do", (story.fix,) if story.fix else ()),
         ("what set requires_grad", story.asked),
         ("how its module ran", story.ran),
         ("where the graph was cut", story.cuts),

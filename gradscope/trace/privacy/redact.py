@@ -35,7 +35,7 @@ NAMES: Final = {
 """Columns with names chosen by the program. In tables of acts, these columns also have them:"""
 ACT_NAMES: Final = {"hook", "name", "names", "within"}
 KEPT_FACTS: Final = (
-    "producer", "producer_version", "level", "rank", "world_size", "clock_base", "python",
+    "producer", "producer_version", "level", "on", "rank", "world_size", "clock_base", "python",
     "dropped", "unwanted", "observed", "inferred", "absent", "unseen", "follows_from", "exit_code",
     "raised_at", "run_as", "unfinished", "written_every", "cut", "steps_end_with", "own_time",
     "clock",

@@ -136,7 +136,10 @@ class DataWrittenAct(ActFacts):
 
 @act("cut")
 class CutAct(ActFacts):
-    """A tensor was cut from its graph. `tensors`: the leaves it was computed from."""
+    """A tensor was cut from its graph. `tensors`: the leaves it was computed from, or is.
+
+    `.data` of a leaf is listed if a module's forward reads it and does not write to it.
+    """
 
     by: Text = ""  # detach, item, data
     more: bool = False  # it was computed from further leaves

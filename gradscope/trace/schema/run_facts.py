@@ -38,6 +38,7 @@ class RunFacts(TypedDict, total=False):
     producer: str  # gradscope.runtime, pytorch
     producer_version: str
     level: str  # graph, engine, values, full
+    on: str  # the engine that --on named; not there: auto
     script: str
     run_as: str  # module: `script` was run as `python -m script`
     arguments: list[str]

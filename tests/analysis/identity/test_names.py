@@ -151,3 +151,12 @@ def test_of_two_models_a_module_is_meant_by_its_path_or_by_its_model_and_path() 
 
     assert find_nodes(trace, "0") == (0,)  # an id comes first
     assert find_nodes(trace, "Critic.0") == find_nodes(trace, "Critic") == (1,)
+
+
+def test_a_number_is_an_id_only_though_a_module_is_called_so() -> None:
+    trace = trace_of(
+        Module(0, "", "Net"), Module(1, "3", "Linear", parent=0), Node(7, "A", module=1)
+    )
+
+    with pytest.raises(UnknownNameError, match=r"no node has the id 3: .* are 7 to 7"):
+        find_nodes(trace, "3")

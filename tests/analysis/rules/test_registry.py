@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gradscope.analysis.rules import all_rules
-from gradscope.analysis.rules.registry import rule
+from gradscope.analysis.rules.registry import ABOUT, rule, rules_near
 from gradscope.trace.schema import HISTORY, SINCE
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
@@ -43,3 +43,27 @@ def test_a_rule_about_acts_cannot_tell_in_a_trace_that_is_older_than_acts() -> N
 
     assert not unstepped.lacks(now)
     assert unstepped.lacks(before) == ("act",)
+
+
+@pytest.mark.parametrize(
+    ("word", "first", "also"),
+    [
+        ("detach", "cut-term", "graph-cut"),  # in the first sentence; in the text below it
+        ("memory", "graph-kept", "not-a-copy"),
+        ("slow", "walked-again", "pairs-kept"),
+        ("grahp-kept", "graph-kept", "graph-kept"),
+        ("GS2", "non-finite-birth", "non-finite-seen"),
+    ],
+)
+def test_a_word_is_searched_in_the_whole_explanation_of_rules(
+    word: str, first: str, also: str
+) -> None:
+    found = [each.slug for each in rules_near(all_rules(), word)]
+
+    assert found[0] == first
+    assert also in found
+    assert len(found) == len({*found})
+
+
+def test_rules_about_a_word_exist() -> None:
+    assert {slug for slugs in ABOUT.values() for slug in slugs} <= {e.slug for e in all_rules()}

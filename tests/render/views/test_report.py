@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
-from gradscope.analysis.report import inspect
+from gradscope.analysis.report import Unchecked, inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import require
 from gradscope.render.reports.json import report_json
@@ -14,7 +15,7 @@ from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views.report import report_lines, rule_lines
 from gradscope.render.views.tables import facts_lines, table_lines
 from gradscope.scene.table_scenes import info_facts, info_tables
-from gradscope.trace.schema import GraphTask, Node, Push
+from gradscope.trace.schema import GraphTask, Node, Op, Push
 from gradscope.trace.schema.tables import Order
 from tests.render.hostile import named, names
 from tests.render.views.test_timeline import text_of
@@ -109,3 +110,33 @@ def test_info_says_of_how_many_backwards_the_sums_are_not_those_foretold() -> No
 
     assert facts["complete"] == "yes"
     assert facts["note"].startswith("1 backward added fewer gradients than predicted")
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "verdict"),
+    [
+        ((), 0, "nothing was recorded (5 rules checked)"),
+        ((), 3, "nothing was recorded (5 rules checked); the script ended with exit code 3"),
+        ((Op(0, "ones"),), 0, "no autograd graph was recorded (5 rules checked)"),
+    ],
+)
+def test_an_empty_recording_is_not_sold_as_clean(
+    rows: tuple[Op, ...], code: int, verdict: str
+) -> None:
+    trace = trace_of(*rows, meta={"level": "engine", "exit_code": code})
+    text = text_of(report_lines(inspect(trace, rules=FIRST), 100, UNICODE, 8))
+
+    assert text.splitlines()[-1].rstrip() == verdict
+
+
+@pytest.mark.parametrize(
+    ("lacks", "reason"),
+    [
+        (("the first steps",), "the first steps were not recorded"),
+        (("all rows",), "some rows were not recorded"),
+        (("act",), "act was not recorded"),
+        (("act", "the first steps"), "act and the first steps were not recorded"),
+    ],
+)
+def test_what_a_rule_lacks_is_said_in_words(lacks: tuple[str, ...], reason: str) -> None:
+    assert Unchecked("GS503", "stepped-too-early", "engine", lacks).reason == reason

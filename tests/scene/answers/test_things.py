@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import gradscope
+import gradscope.runtime as torch
 from gradscope.errors import UnknownNameError
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
@@ -156,3 +158,31 @@ def test_a_name_that_several_have_is_answered_with_their_ids() -> None:
         chosen_node(a_program(), "ExpBackward0")
     with pytest.raises(UnknownNameError, match="2 ops are called 'mul'; choose one: 1, 2"):
         chosen_op(mean_of_squares(), "mul")
+
+
+DIVERGES = """\
+w = torch.nn.Parameter(torch.ones(2))
+optimizer = torch.optim.SGD([w], lr=0.1)
+for step in range(3):
+    loss = (w * (float("nan") if step == 2 else 1.0)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+def test_a_tensor_tells_who_wrote_to_it_and_which_steps_were_not_finite() -> None:
+    with gradscope.record() as recording:
+        exec(compile(DIVERGES, "diverges.py", "exec"), {"torch": torch, "__name__": "diverges"})
+    scene = chosen_tensor(recording.trace(), "w")
+    found = sections(scene)
+
+    titles = [*found]
+    assert titles.index("in-place writes to it") < titles.index("optimizer steps that updated it")
+    seen, bad, *moves = found["optimizer steps that updated it"]
+    assert seen.startswith("first seen to hold NaN after step 2")
+    assert bad == "SGD: the update of step 2 was not finite, or too large to measure"
+    assert all("of 2 measured, of 3 steps)" in each for each in moves)
+    assert dict(scene.facts)["version"] == "0 when it was first recorded, 3 after the last write"
+    assert not any("cut" in each for each in found["what the program did to it"])  # only printed

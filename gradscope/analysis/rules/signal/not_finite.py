@@ -37,6 +37,9 @@ FEW = 3
 
 READ = ("item", "tolist", "numpy")
 
+SHOWN = ("repr", "format")
+"""What `print`, `str` and f-strings call."""
+
 OF_NUMBERS = (
     "from_numpy", "frombuffer", "from_dlpack", "as_tensor", "asarray", "Tensor", "FloatTensor",
     "DoubleTensor", "tensor",
@@ -56,8 +59,9 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
 
     Level `engine` does not record values, except a loss that the program reads, a norm that it
     clips by, one element after each step, and all parameters in a few steps and at the end. These
-    show the step in which the NaN or Inf appeared, and which calls of that step can produce one.
-    Level `values` finds which of them did (GS201); this rule then reports nothing.
+    show the step in which the NaN or Inf appeared. The finding is at the line where it was noticed,
+    and names calls of that step that may have produced it; there may be others. Level `values`
+    finds which call did (GS201); this rule then reports nothing.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -192,19 +196,18 @@ def _found(harm: _Harm, others: int) -> Found:
     what = "gradients of " * (first.facts.what == "gradients")
     hold = "hold" if many or what else "holds"
     if harm.when == "read":
-        by = first.facts.by
-        message = f"{value}: {by} read a loss of {value}{at(site)} ({_step(trace, harm.step)})"
-        message += ", and the optimizer stepped with its gradients"
+        said = _who_read(first, site, "a loss of ")
+        message = f"{value}: {said} ({_step(trace, harm.step)}), and the optimizer stepped with "
+        message += "its gradients"
     else:
         message = f"{value}: {what}{named} {hold} {value} {_when(harm, site)}{_of_the_loss(harm)}"
     message += f"; later also those of {others} more optimizer{'s' * (others > 1)}" * bool(others)
     message += _can_make_one(suspects)
     read = harm.read
     seen = site if site.place else harm.acts.site(read) if read else Site()
-    alone = likely[0].site if len(suspects) == 1 else seen
     return Found(
         message=message,
-        site=alone if alone.place else likely[0].site if likely else seen,
+        site=seen,
         evidence=(
             Evidence("act", first.id),
             *(Evidence("act", each.id) for each in (read,) if each is not None),
@@ -212,7 +215,7 @@ def _found(harm: _Harm, others: int) -> Found:
             *few_tensors(trace, first.tensors),
         ),
         why=_why(harm, likely),
-        fix=_fix(harm, likely),
+        fix=_fix(harm, suspects),
         certainty=Certainty.INFERRED,
     )
 
@@ -223,9 +226,10 @@ def _can_make_one(suspects: Sequence[Suspect]) -> str:
     seen, unseen = (
         [e.words for e in suspects[:FEW] if e.of_source is own] for own in (False, True)
     )
-    said = f"; calls of that step that can produce one: {'; '.join(seen)}" * bool(seen)
+    said = f"; calls of that step that may have produced it include {'; '.join(seen)}" * bool(seen)
     also = "; from the source, calls without a node" if seen else "; from the source, calls"
-    return said + f"{also} that can produce one: {'; '.join(unseen)}" * bool(unseen) + more
+    also += f" that may have produced it include {'; '.join(unseen)}"
+    return said + also * bool(unseen) + more
 
 
 def _when(harm: _Harm, site: Site) -> str:
@@ -248,9 +252,16 @@ def _of_the_loss(harm: _Harm) -> str:
     if harm.backward:
         return ", though its loss was finite: it was produced in the backward"
     if read is not None:
-        said = f"{read.facts.by} returned {read.facts.value}"
-        return f"; {said}{at(harm.acts.site(read))}"
+        return f"; {_who_read(read, harm.acts.site(read))}"
     return ""
+
+
+def _who_read(read: Done[NotFiniteAct], line: Site, of: str = "") -> str:
+    """As in "item returned NaN at train.py:8", or "train.py:8 printed NaN"."""
+    by, value = read.facts.by, f"{of}{read.facts.value}"
+    if by not in SHOWN or not line.place:
+        return f"{by} returned {value}{at(line)}"
+    return f"{line} {'printed' if 'print(' in line.text else 'showed'} {value}"
 
 
 def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
@@ -304,14 +315,13 @@ def _hooks(trace: Trace) -> list[str]:
     return [f"{name}{at(site_of(trace, stack))}" for name, stack in hooks.items()]
 
 
-def _fix(harm: _Harm, likely: Sequence[Suspect]) -> str:
-    more = f"{_command(harm)} names the call"
-    if likely and likely[0].name in GUARDS:
-        text = likely[0].site.text
-        name = likely[0].name
+def _fix(harm: _Harm, suspects: Sequence[Suspect]) -> str:
+    more = f"{_command(harm)} names the call that produced it"
+    if len(suspects) == 1 and (name := suspects[0].name) in GUARDS:
+        text = suspects[0].site.text
         better = guarded(text, (name, f"arc{name[1:]}"), GUARDS[name])
         if better:
-            return f"{more}; if it is {likely[0].site}, {instead(better, text)}"
+            return f"{more}; if it is {suspects[0].site}, {instead(better, text)}"
     return more
 
 
@@ -335,7 +345,7 @@ def _read_only(trace: Trace, read: Done[NotFiniteAct]) -> Found:
     )
     after = any(step.t > read.t for step in acts.of(StepAct))
     return Found(
-        message=f"{value}: {read.facts.by} read {value}{at(site)} from a tensor with a graph "
+        message=f"{value}: {_who_read(read, site)}, a value of a tensor with a graph "
         f"({_step(trace, read.step)})",
         site=site,
         evidence=(Evidence("act", read.id),),

@@ -67,6 +67,20 @@ def only_looked_at(trace: Trace) -> set[tuple[str, object]]:
     return {(each.site.place, each.found.by) for each in looks}
 
 
+def cuts_that_go_on(trace: Trace) -> list[Done[CutAct]]:
+    """The cuts without those that were read for a log: nothing can be computed from their result.
+
+    A loss that is read after its backward is not cut from anything, either.
+    """
+    acts, forwards, looks = trace.once(Acts), trace.once(Forwards), only_looked_at(trace)
+    return [
+        act
+        for act in acts.of(CutAct)
+        if (acts.place(act), act.facts.by) not in looks
+        and (forwards.between(act.t) or forwards.takes(act))
+    ]
+
+
 LOOKUPS = ("embedding", "index_select", "index")
 LAYERS = frozenset(("addmm", "mm", "bmm", "linear", "matmul", "convolution"))
 NEAREST = "argmin"

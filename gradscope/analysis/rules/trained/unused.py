@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
-from gradscope.analysis.identity.leaves import fill_leaves
+from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
 from gradscope.analysis.identity.sites import Site, at, is_installed, own_site, site_of
 from gradscope.analysis.lookups import as_written
 from gradscope.analysis.program.acts import Done
@@ -84,6 +84,15 @@ def unused(trace: Trace) -> Iterator[Found]:
             net(torch.ones(3, 2)).sum().backward()
             optimizer.step()
     """
+    yield from trace.once(unused_layers)
+
+
+def unused_layers(trace: Trace) -> tuple[Found, ...]:
+    """The findings of GS411, which others refer to."""
+    return (*_unused_layers(trace),)
+
+
+def _unused_layers(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     missing = never_reached(training)
     if not missing or training.backwards < 2:
@@ -96,13 +105,25 @@ def unused(trace: Trace) -> Iterator[Found]:
     by_line: dict[str, tuple[Done[RanAct], set[int]]] = {}
     for tensor in as_written(training.trace.table(Tensor), missing):
         first = ran.get(training.parameters.get(tensor, NONE))
-        if first is not None:
+        if first is not None and _is_used(training, tensor):
             place = " ".join(str(site) for site in training.acts.sites(first))
             by_line.setdefault(place, (first, set()))[1].add(tensor)
     for act, lost in by_line.values():
         if training.is_most_of_a_module(lost):
             yield _found(training, act, lost)
     yield from _called_instead(training, missing, set(ran))
+
+
+def _is_used(training: Training, tensor: int) -> bool:
+    """Whether a forward computed with a parameter, as far as that is known.
+
+    gradscope's engine records the node of each leaf. PyTorch has none for a graph that no backward
+    reached; there, a layer without further layers inside it uses all of its parameters.
+    """
+    if training.trace.meta.get("producer") == "gradscope.runtime":
+        return tensor in training.trace.once(leaves_with_node)
+    owner = training.parameters.get(tensor, NONE)
+    return not any(each.parent == owner for each in training.trace.rows(Module))
 
 
 def _called_instead(training: Training, missing: set[int], ran: set[int]) -> Iterator[Found]:
@@ -146,6 +167,7 @@ def _never_called(training: Training, idle: Module, other: Module, sites: list[S
         f"the weights of `{its}` do the work of both",
         fix=f"write `{better}`" if better != code_of(last.text) else f"call `{own}`",
         certainty=Certainty.SUSPECTED,
+        parameters=frozenset(idle.parameters),
     )
 
 
@@ -164,6 +186,7 @@ def _found(training: Training, act: Done[ActFacts], lost: set[int]) -> Found:
         fix="use its result in the loss, or remove the layer",
         certainty=Certainty.INFERRED,
         severity=Severity.NOTE if _is_a_librarys(training, act, lost) else None,
+        parameters=frozenset(lost),
     )
 
 

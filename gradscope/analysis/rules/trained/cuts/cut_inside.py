@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -59,6 +60,7 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
     training = trace.once(Training)
     cuts = [act for act in training.acts.of(CutAct) if act.facts.by == "data"]
     cuts = [act for act in cuts if act.inside != NONE and act.task == NONE]
+    cuts = [act for act in cuts if not _is_of_a_leaf(training, act)]
     lines = grouped(cuts, lambda act: act.stack)
     if not lines:
         return
@@ -68,6 +70,13 @@ def cut_inside(trace: Trace) -> Iterator[Found]:
         lost = {tensor for act in acts for tensor in act.tensors} & training.reached
         if len(acts) > 1 and lost and all(_loses_all(graphs, begins, act) for act in acts):
             yield _found(training, acts, lost)
+
+
+def _is_of_a_leaf(training: Training, act: Done[ActFacts]) -> bool:
+    """Whether the `.data` that the line reads is that of a parameter, which has no graph."""
+    names = [training.name(each).rpartition(".")[2] for each in act.tensors]
+    text = training.acts.site(act).text
+    return len(names) == 1 and re.search(rf"\b{re.escape(names[0])}\.data\b", text) is not None
 
 
 def _loses_all(graphs: IdleGraphs, begins: np.ndarray, act: Done[ActFacts]) -> bool:

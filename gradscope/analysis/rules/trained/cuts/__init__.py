@@ -1,0 +1,1 @@
+"""Rules about graphs that the program cuts, and what is lost by that."""
