@@ -84,7 +84,7 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     name = shlex.quote(str(shown))
     report = inspect(trace)
     held, *worst = _verdict(trace, report)
-    verdict = [row for each in worst for row in _in_two_lines(each, width - len(PREFIX), charset)]
+    verdict = [row for each in worst for row in _in_three_lines(each, width - len(PREFIX), charset)]
     summary = [f"{shown}: {_held(trace)}{held}", *verdict]
     notes = [*notes_of(trace)]
     if notes:
@@ -104,10 +104,12 @@ def _raised(path: Path) -> bool:
     return any(row.kind == EXCEPTION for row in load(path, [Finding]).rows(Finding))
 
 
-def _in_two_lines(text: str, width: int, charset: Charset) -> list[str]:
-    """The text, cut at the end of a second line."""
+def _in_three_lines(text: str, width: int, charset: Charset) -> list[str]:
+    """The text, cut at the end of a third line."""
     first, *rest = wrapped(charset, text, width)
-    return [first, charset.fit(f"  {' '.join(rest)}", width).rstrip()] if rest else [first]
+    second, *more = wrapped(charset, " ".join(rest), width - 2)
+    third = charset.fit(" ".join(more), width - 2).rstrip()
+    return [first, *(f"  {each}" for each in (second, third) if each)]
 
 
 def _explanation(trace: Trace, report: Report, charset: Charset, width: int) -> Iterator[str]:

@@ -60,8 +60,9 @@ def test_each_line_of_the_summary_fits_the_terminal(tmp_path: Path) -> None:
 
     assert max(map(len, (*said.summary, said.following))) <= 80 - len(view.PREFIX)
     assert said.summary[1].startswith("GS301 The program raised ValueError: very very ")
-    assert said.summary[2].startswith("  very ")
-    assert said.summary[2].endswith("…")
+    assert all(each.startswith("  very ") for each in said.summary[2:])
+    assert len(said.summary) == 4
+    assert said.summary[3].endswith("…")
 
 
 def test_what_could_not_be_seen_is_no_finding_here_and_in_the_report(tmp_path: Path) -> None:
