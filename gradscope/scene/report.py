@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gradscope.analysis.program.modules import ModuleFacts
+from gradscope.analysis.program.summary import Summary
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
@@ -21,7 +22,10 @@ def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
     made = (
         _lines(report.lines, rows),
         _timings("slowest nodes of backward", report.nodes, rows),
-        _timings("slowest operations of forward", report.ops, rows),
+        _noted(
+            _timings("slowest operations of forward", report.ops, rows),
+            "calls without a node: recorded in part" if report.summary.is_partial else "",
+        ),
         _timings("slowest operations during backward", report.backward_ops, rows),
         _timings("slowest operations of optimizers", report.optimizer_ops, rows),
         _modules(report.modules, rows),
@@ -41,7 +45,7 @@ def headline(report: Report) -> tuple[str, ...]:
         plural(facts.ops, "operation"),
         plural(facts.events, "event"),
         plural(facts.hook_calls, "hook call") if facts.hook_calls else "",
-        plural(facts.in_place_writes, "in-place write") if facts.in_place_writes else "",
+        _writes(facts),
         plural(facts.errors, "error") if facts.errors else "",
     ]
     measured = [
@@ -55,6 +59,11 @@ def headline(report: Report) -> tuple[str, ...]:
     ]
     lines = (first, _listed(counted), _listed(measured))
     return tuple(line for line in lines if line)
+
+
+def _writes(facts: Summary) -> str:
+    least = "at least " if facts.is_partial else ""
+    return f"{least}{plural(facts.in_place_writes, 'in-place write')}" * bool(facts.in_place_writes)
 
 
 def _listed(parts: Iterable[str]) -> str:
@@ -106,8 +115,11 @@ def _lines(lines: Sequence[LineTiming], rows: int) -> TableScene:
             duration(line.between_ns) if line.between_ns else "",
         ),
     )
-    between = "between: time before its calls"
-    return replace(table, note="; ".join(filter(None, (table.note, between))))
+    return _noted(table, "between: time before its calls")
+
+
+def _noted(table: TableScene, note: str) -> TableScene:
+    return replace(table, note="; ".join(filter(None, (table.note, note))))
 
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:

@@ -48,7 +48,8 @@ class Summary:
     threads: int
     events: int
     hook_calls: int
-    in_place_writes: int
+    in_place_writes: int  # those recorded; on PyTorch, some are missed
+    is_partial: bool  # PyTorch below level full: calls without a node are recorded in part
     errors: int
     saved_peak_bytes: int
     forward_ns: int  # time in operations outside of backwards and optimizers
@@ -78,6 +79,7 @@ def summary(trace: Trace) -> Summary:
         events=trace.event_count,
         hook_calls=len(trace.table(HookBegin)),
         in_place_writes=len(trace.table(Version)),
+        is_partial="op.why" in meta.get("absent", ()),
         errors=len(trace.table(Error)),
         saved_peak_bytes=saved_peak(trace).bytes,
         forward_ns=_covered_by_ops(trace, ProgramPart.FORWARD, own),

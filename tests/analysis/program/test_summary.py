@@ -36,6 +36,7 @@ def test_the_summary_counts_what_a_trace_holds() -> None:
         events=37,
         hook_calls=0,
         in_place_writes=0,
+        is_partial=False,
         errors=0,
         saved_peak_bytes=32,
         forward_ns=8_000,
