@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -198,9 +198,10 @@ class Training:
         if len(several) <= FEW:
             return " and ".join(map(self.title, several))
         titles = [self.name(each) for each in several]
-        common = _common(titles)
-        if common:
-            return f"{common}.* ({len(titles)} parameters)"
+        others = {self.name(each) for each in self.parameters} - {*titles}
+        pattern = pattern_of(titles, others)
+        if pattern:
+            return pattern
         return f"{titles[0]}, {titles[1]} and {len(titles) - FEW} more"
 
     def models_of(self, tensors: Iterable[int]) -> str:
@@ -242,12 +243,39 @@ class Training:
         return f"a leaf ({shape})"
 
 
-def _common(titles: list[str]) -> str:
-    """The longest path with which all names begin."""
-    paths = [title.split(".") for title in titles]
+def pattern_of(names: list[str], others: Collection[str]) -> str:
+    """A pattern of these names and their number: "blocks.*.ln2.* (6 parameters)".
+
+    If all patterns also match some of the others: "blocks.* (6 of 36 parameters)". "" if the names
+    begin differently.
+    """
+    paths = [name.split(".") for name in names]
+    common = _common(paths)
+    if not common:
+        return ""
+    begins, places = f"{'.'.join(common)}.", {len(path) for path in paths}
+    inside = [each for each in others if each.startswith(begins)]
+    if inside and len(places) == 1:
+        parts = [
+            each.pop() if len(each) == 1 else "*" for each in map(set, zip(*paths, strict=True))
+        ]
+        if not any(_matches(each.split("."), parts) for each in inside):
+            return f"{'.'.join(parts)} ({len(names)} parameters)"
+    of_all = f" of {len(names) + len(inside)}" if inside else ""
+    return f"{begins}* ({len(names)}{of_all} parameters)"
+
+
+def _matches(path: list[str], parts: list[str]) -> bool:
+    return len(path) == len(parts) and all(
+        part in ("*", each) for each, part in zip(path, parts, strict=True)
+    )
+
+
+def _common(paths: list[list[str]]) -> list[str]:
+    """The parts with which all paths begin, without their last ones."""
     together: list[str] = []
     for parts in zip(*(path[:-1] for path in paths), strict=False):
         if len(set(parts)) > 1:
             break
         together.append(parts[0])
-    return ".".join(together)
+    return together

@@ -92,10 +92,12 @@ def _hidden(training: Training) -> Iterator[Found]:
         holder = f"{'Parameter' if 'Parameter' in what or 'Tensor' in what else 'Module'}"
         holder = f"{holder}{HOLDERS.get(kind, '')}" if what != "tensor" else "Parameter"
         better, then = in_holder(site.text, holder)
-        in_what = f"in a plain {what}" if kind in HOLDERS else "a tensor, not an nn.Parameter"
+        shown = f"a plain {what}" if kind in HOLDERS else "a tensor, not an nn.Parameter"
+        several = len(lost) > 1
+        its = f"its {len(lost)} parameters are" if several else "its parameter is"
         yield Found(
-            message=f"`{name}` of {within} is {in_what}{at(site)}: its {len(lost)} parameter"
-            f"{'s' if len(lost) > 1 else ''} are not registered, and no optimizer holds them",
+            message=f"`{name}` of {within} is {shown}{at(site)}: {its} not registered, and no "
+            f"optimizer holds {'them' if several else 'it'}",
             site=site,
             evidence=(
                 Evidence("act", act.id),
