@@ -26,9 +26,14 @@ def timeline(
         bool, typer.Option("--events", help="List the events of the engine.")
     ] = False,
     rows: Annotated[
-        int,
-        typer.Option(help="Show up to N nodes or events of each backward.", min=1, metavar="N"),
-    ] = 40,
+        int | None,
+        typer.Option(
+            help="Show up to N spans, and N nodes or events of each backward. Default: 10; 40 with "
+            "--step, --task or --events.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
     sort: Annotated[
         SortBy,
         typer.Option(help="Order of the nodes: order (as they ran) or time.", metavar="BY"),
@@ -42,7 +47,8 @@ def timeline(
     from gradscope.scene.timeline.events import event_list
     from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 
-    limits = (0, 0) if everything else (rows, 3)
+    is_chosen = step is not None or task is not None or events
+    limits = (0, 0) if everything else (rows or (40 if is_chosen else 10), 3 if is_chosen else 1)
     options = TimelineOptions(step, task, *limits, sort)
     out = terminal(plain=plain, width=width)
     loaded = load(trace, rank)

@@ -126,8 +126,15 @@ class _Story:
         return self._folded(act for act in self._training.acts.of(*kinds) if self._is_of(act))
 
     def cuts(self) -> tuple[StoryLine, ...]:
-        """Cuts of what was computed from it, without reads for a log."""
-        return self._folded(filter(self._is_of, self._training.trace.once(cuts_that_go_on)))
+        """Cuts of what was computed from it, without reads for a log.
+
+        On PyTorch they are not counted: which leaves a tensor is computed from is read for some of
+        the calls of a line, and assumed for the others.
+        """
+        trace = self._training.trace
+        found = self._folded(filter(self._is_of, trace.once(cuts_that_go_on)))
+        on_pytorch = trace.meta.get("producer") == "pytorch"
+        return tuple(replace(each, times=1) for each in found) if on_pytorch else found
 
     def _is_of(self, act: Done[ActFacts]) -> bool:
         if self._tensor in act.tensors:

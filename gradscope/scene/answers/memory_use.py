@@ -39,13 +39,13 @@ def memory(trace: Trace, _: str = "") -> Answer:
         for each in sorted(use.let_go, key=lambda each: -each.bytes)
     )
     sections = filled(
+        Topic("names that held graphs of earlier steps", tuple(_kept(trace, a) for a in use.kept)),
         Topic("held at the peak, by line", at_peak),
         Topic("held at the peak, by module", by_module),
         Topic("by backward", tuple(_spans(use.spans))),
         Topic(f"released in backward {use.peak_backward}, largest first", let_go),
         Topic("released by no backward", tuple(_line(each, use.never_bytes) for each in use.never)),
         Topic("nodes that no backward reached, by line", tuple(map(_unused, use.for_nothing))),
-        Topic("names that held graphs of earlier steps", tuple(_kept(trace, a) for a in use.kept)),
     )
     return Answer(_title(use), tuple(_facts(trace, use)), sections, notes, use)
 

@@ -26,9 +26,9 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
     if number is None and slowest is not None and slowest not in shown:
         shown.append(slowest)
     left = len(facts) - len(shown) if number is None else 0
-    notes = [f"and {count(left)} more; --all for every step"] if left else []
+    notes = [f"and {count(left)} more; --all for all"] if left else []
     if number is None and slowest is not None:
-        first = "; step 0 includes all that ran before it" if facts[0].number == 0 else ""
+        first = " (step 0 includes the start)" if facts[0].number == 0 else ""
         notes.append(f"slowest: step {slowest.number}, {duration(slowest.ns)}{first}")
     optimizers = any(step.optimizer_ns for step in facts)
     heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "other", "nodes"]

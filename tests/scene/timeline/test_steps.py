@@ -23,8 +23,7 @@ def test_the_slowest_step_is_listed_where_not_all_are() -> None:
     assert [row[0] for row in table.rows] == [*map(str, range(MOST)), "20"]
     assert table.rows[0] == ("0", "10 ns", "", "5 ns", "5 ns", "0")
     assert table.note == (
-        "and 17 more; --all for every step; slowest: step 20, 90 ns; "
-        "step 0 includes all that ran before it"
+        "and 17 more; --all for all; slowest: step 20, 90 ns (step 0 includes the start)"
     )
 
 
