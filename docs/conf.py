@@ -28,6 +28,7 @@ nitpick_ignore_regex = [("py:.*", ".*")]
 smartquotes = False
 
 html_theme = "furo"
+pygments_dark_style = "monokai"
 html_title = "gradscope"
 html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
 html_show_sourcelink = False
@@ -64,9 +65,16 @@ def _without_links_outside(_app: Any, name: str, source: list[str]) -> None:
 # The page of messages, too long and too often changed to be kept in the repository.
 
 
+MESSAGES = "reference/messages"
+
+
 def _add_messages(_app: Any, name: str, source: list[str]) -> None:
-    if name == "reference/messages":
+    if name == MESSAGES:
         source[0] += as_markdown()
+
+
+def _messages_may_be_old(*_: Any) -> list[str]:
+    return [MESSAGES]
 
 
 # The live pages of the gallery.
@@ -105,5 +113,6 @@ def _make_accessible(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     app.connect("source-read", _without_links_outside)
     app.connect("source-read", _add_messages)
+    app.connect("env-get-outdated", _messages_may_be_old)
     app.connect("build-finished", _make_accessible)
     app.connect("build-finished", _add_live_pages)

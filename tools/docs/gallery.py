@@ -24,8 +24,8 @@ INDEX = """\
 
 # Gallery
 
-Samples from [samples](../../samples), recorded on gradscope's own engine. Each page has the
-picture, what `inspect` and `timeline` say, and the live page of the trace.
+The programs of the folder `samples/`, recorded on gradscope's own engine. Each page has the
+picture, what `inspect` and `timeline` print, and the live page of the trace.
 
 {rows}
 
