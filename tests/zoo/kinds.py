@@ -90,7 +90,7 @@ KINDS = {
             "softmax-over-the-batch",
             "attention-over-the-wrong-dim",
             "mean-over-the-features",
-            "normalised-over-another-dim",
+            "normalized-over-another-dim",
             "attention-between-samples",
             "positions-of-samples",
         )

@@ -116,7 +116,7 @@ ONLY_MOVES = SAME_NUMBERS | {
     "hstack", "index", "index_select", "lift_fresh", "new_empty", "new_empty_strided", "repeat",
     "resize", "resize_as", "roll", "scatter", "set", "stack", "to", "tril", "triu", "vstack",
 }  # fmt: skip
-"""Calls that are never an origin: what they return was in their inputs, or in uninitialised
+"""Calls that are never an origin: what they return was in their inputs, or in uninitialized
 memory."""
 
 

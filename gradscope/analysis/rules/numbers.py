@@ -242,7 +242,7 @@ def _led_nowhere(trace: Trace, t: int) -> bool:
 
     That is so if the next backward that fills `.grad` or creates a graph begins at a finite value,
     and all values are finite from there on. PyTorch's pipelines run each part once like this, on
-    uninitialised memory, to learn shapes.
+    uninitialized memory, to learn shapes.
     """
     tasks, values = trace.table(GraphTask), trace.table(Value)
     fills = (tasks["accumulate_grad"] != 0) | (tasks["create_graph"] != 0)

@@ -2,7 +2,7 @@
 
 # Note [A frame that is not there]
 A warning names the line that called the warning function, or the caller of that. Python skips its
-own frames there, which it recognises by their file; ours have the name of that file. Functions that
+own frames there, which it recognizes by their file; ours have the name of that file. Functions that
 warn in C name the innermost frame, so these (`torch.tensor`, `float`) have no stand-in. And our
 engine reads the names of called functions from frames.
 """

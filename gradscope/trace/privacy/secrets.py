@@ -1,8 +1,8 @@
 """Masks what looks like a secret: passwords, keys and tokens in arguments, code, messages and URLs.
 
-A secret is recognised by its name (`api_key = "…"`, `--password …`, `token: …`), by its position in
+A secret is recognized by its name (`api_key = "…"`, `--password …`, `token: …`), by its position in
 a URL (`://user:…@`), or by the format of the tokens of a service (`ghp_…`). A secret without such a
-name and such a format is not recognised.
+name and such a format is not recognized.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MAYBE: Final = re.compile(
     r"(?i)pass|pwd|secret|credential|key|token|auth|bearer|basic|://|[?&]|sk-|gh[pousr]_|glpat|hf_"
     r"|xox|akia|aiza|eyj"
 )
-"""A text without any of these contains no secret that is recognised here."""
+"""A text without any of these contains no secret that is recognized here."""
 
 
 def masked(text: str, hide: Callable[[str], str] = lambda _: MASK) -> str:

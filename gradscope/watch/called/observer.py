@@ -306,7 +306,7 @@ def _known(looks: list[list[int]]) -> dict[tuple[str, str], int]:
 
 
 def _check(library: Library, code: Compiled) -> None:
-    """Check that functions of the engine itself are also recognised."""
+    """Check that functions of the engine itself are also recognized."""
 
     def program() -> None:
         for _ in range(2):

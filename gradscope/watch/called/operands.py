@@ -47,7 +47,7 @@ DTYPES = (
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64",
     "complex128", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
-"""Dtypes that can be recognised. Creating a tensor of another one warns."""
+"""Dtypes that can be recognized. Creating a tensor of another one warns."""
 
 
 def put_operand(call: int, at: int, tensor: int) -> int:

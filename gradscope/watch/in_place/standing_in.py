@@ -92,7 +92,7 @@ def hidden(function: Any, name: str) -> Any:
 
 
 def passed_over(function: Function) -> Function:
-    """The same function, whose frame is skipped by warnings; its file name stays recognisable."""
+    """The same function, whose frame is skipped by warnings; its file name stays recognizable."""
     code: CodeType = function.__code__
     ours = code.replace(co_filename=f"{code.co_filename} {HIDDEN}")
     function.__code__ = ours

@@ -208,7 +208,7 @@ def _is_in_evaluation(loop: Loop, act: Done[SeedAct], *, own: bool) -> bool:
 
 @rule("GS918", "weights-reset", reads=("act",))
 def weights_reset(trace: Trace) -> Iterator[Found]:
-    """Weights are initialised repeatedly while one optimizer trains them: training starts over.
+    """Weights are initialized repeatedly while one optimizer trains them: training starts over.
 
     It is a note where only some of them are reset, which may be intended.
 
@@ -258,7 +258,7 @@ def _reset(
     tensors = {tensor for act in acts for tensor in act.tensors} & set(optimizer.tensors)
     inner = f", by {acts[0].facts.by}{at(filled)}," if filled != site else ""
     return Found(
-        message=f"{trace.once(Training).named(tensors)} of {optimizer.type} are initialised again"
+        message=f"{trace.once(Training).named(tensors)} of {optimizer.type} are initialized again"
         f"{at(site)}{inner} {len(times)} times after steps had trained them",
         site=site,
         evidence=(Evidence("act", acts[0].id), Evidence("act", optimizer.steps[0].id)),

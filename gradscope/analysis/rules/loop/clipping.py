@@ -172,7 +172,7 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped, or used by a step, while still scaled (GradScaler, or by hand).
 
     Before `scaler.unscale_(optimizer)` they are larger by the scale, and clipping with the intended
-    limit shrinks them to almost nothing. A scale by hand is recognised where gradients are divided
+    limit shrinks them to almost nothing. A scale by hand is recognized where gradients are divided
     after the clip; from level `values` on, also where they are not.
 
     Bad:

@@ -257,7 +257,7 @@ def _found(calls: Calls, numbers: TensorNumbers, at: int, said: str) -> Found:
         "gradients that pass through it become nearly 0",
         fix="divide the scores by the square root of their width"
         if word == "softmax"
-        else "bring its input to about -2 to 2: normalise the data, or start with smaller weights",
+        else "bring its input to about -2 to 2: normalize the data, or start with smaller weights",
         certainty=Certainty.INFERRED,
     )
 

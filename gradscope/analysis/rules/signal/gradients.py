@@ -103,9 +103,9 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
         ),
         why="each layer multiplies gradients by its weights and by the slope of its activation; "
         "a sigmoid's slope is at most 1/4",
-        fix=f"initialise with kaiming or xavier weights{at_(filled)}"
+        fix=f"initialize with kaiming or xavier weights{at_(filled)}"
         if small
-        else "use relu, gelu or residual connections, normalise between layers, and initialise "
+        else "use relu, gelu or residual connections, normalize between layers, and initialize "
         "with kaiming or xavier weights",
         certainty=Certainty.CERTAIN,
     )
@@ -292,7 +292,7 @@ def _grows(calls: Calls, numbers: TensorNumbers) -> Found | None:
                 evidence=tuple(Evidence("op", calls.id(at)) for at, _ in (seen[0], seen[-1])),
                 why="each iteration applies the same weights, which multiply the size of their "
                 f"input by {(rms[-1] / rms[0]) ** (1 / (len(seen) - 1)):.2g} each time",
-                fix="initialise with an orthogonal matrix (nn.init.orthogonal_), bound the state "
+                fix="initialize with an orthogonal matrix (nn.init.orthogonal_), bound the state "
                 "(tanh), or clip gradients",
             )
     return None
@@ -358,7 +358,7 @@ def _alike(trace: Trace, calls: Calls, first: Seen, second: Seen, at: int) -> Fo
         ),
         why="units with equal weights compute the same result and get the same gradient"
         + ("; zeros in the next layer let no gradient pass back at all" if value == 0 else ""),
-        fix="initialise with random values: nn.init.xavier_uniform_ or kaiming_uniform_",
+        fix="initialize with random values: nn.init.xavier_uniform_ or kaiming_uniform_",
     )
 
 

@@ -91,7 +91,7 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
                 f"by {ratio:.2g} times their size, and the loss rises",
                 f"the loss went from {losses[0]:.3g} to {losses[-1]:.3g}; ",
                 "lower the learning rate by powers of ten; if columns of the data differ much in "
-                "size, normalise them",
+                "size, normalize them",
             )  # fmt: skip
 
 

@@ -77,12 +77,12 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
 
 
 def _of_a_distribution(calls: Calls) -> Iterator[Found]:
-    """`Categorical(logits=…)` of probabilities: it normalises them by logsumexp."""
+    """`Categorical(logits=…)` of probabilities: it normalizes them by logsumexp."""
     for given in _given(calls, "logsumexp"):
         if calls.name(given.maker) in {"_softmax", "softmax"}:
             site = calls.site(given.maker)
             yield Found(
-                message=f"Double softmax: logits are normalised at {calls.site(given.loss)}, as by "
+                message=f"Double softmax: logits are normalized at {calls.site(given.loss)}, as by "
                 f"Categorical(logits=…), but they are the result of softmax"
                 f"{calls.where(given.maker)} at {site}",
                 site=site,

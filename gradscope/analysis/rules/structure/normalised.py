@@ -1,4 +1,4 @@
-"""Rules about vectors that are normalised to length 1 and then compared."""
+"""Rules about vectors that are normalized to length 1 and then compared."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ BETWEEN = SAME_NUMBERS | {"clamp_min", "clamp", "add"}
 FAR = 16
 
 
-@rule("GS714", "normalised-over-another-dim", reads=(*READS, "node.arguments"))
+@rule("GS714", "normalized-over-another-dim", reads=(*READS, "node.arguments"))
 def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
-    """Two normalised matrices are multiplied over another dim than the normalised one.
+    """Two normalized matrices are multiplied over another dim than the normalized one.
 
     Their product should hold cosines. After division by norms over dim 0, each column of the batch
     has length 1, but `z @ z.t()` sums over dim 1.
@@ -76,7 +76,7 @@ def _is_matrix(calls: Calls, division: int) -> bool:
 
 
 def _summed(calls: Calls, division: int, _: int, unit: dict[int, tuple[int, int]]) -> int:
-    """A product of this (N, L, D) and another normalised one that sums over D; or NONE."""
+    """A product of this (N, L, D) and another normalized one that sums over D; or NONE."""
     pending, seen = [(calls.outputs(division)[0], 2)], set[int]()
     while pending and len(seen) < FAR:
         tensor, features = pending.pop()
@@ -95,7 +95,7 @@ def _summed(calls: Calls, division: int, _: int, unit: dict[int, tuple[int, int]
 def _compared_over_another(
     calls: Calls, division: int, over: int, unit: dict[int, tuple[int, int]]
 ) -> int:
-    """A product of this and another normalised matrix that sums over the other dim; or NONE."""
+    """A product of this and another normalized matrix that sums over the other dim; or NONE."""
     pending, seen = [(calls.outputs(division)[0], over, 1 - over)], set[int]()
     while pending and len(seen) < FAR:
         tensor, own, other = pending.pop()
@@ -120,12 +120,12 @@ def _found(calls: Calls, division: int, over: int, product: int) -> Found:
     line = with_dim(site.text, meant)
     each, sums = ("column", "row") if over == 0 or len(shape) == 3 else ("row", "column")
     return Found(
-        message=f"Wrong dim: normalised over dim {over} at {site}, but compared over dim "
+        message=f"Wrong dim: normalized over dim {over} at {site}, but compared over dim "
         f"{meant} at {calls.site(product)}: the product does not hold cosines",
         site=site,
         evidence=(Evidence("op", calls.id(division)), Evidence("op", calls.id(product))),
         why=f"in {shape}, each {each} has length 1, but the product sums over the {shape[meant]} "
         f"values of a {sums}" + ("; normalize() uses dim 1 by default" * (len(shape) == 3)),
-        fix=instead(line, site.text) if line else f"normalise over dim={meant}",
+        fix=instead(line, site.text) if line else f"normalize over dim={meant}",
         certainty=Certainty.INFERRED,
     )

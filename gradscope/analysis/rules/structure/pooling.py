@@ -74,7 +74,7 @@ def _found(calls: Calls, at: int, summed: int) -> Found:
     site, shape = calls.site(at), calls.shape(calls.outputs(at)[0])
     line = with_dim(site.text, 1)
     return Found(
-        message=f"softmax(dim=0){calls.where(at)} at {site} normalises over the {shape[0]} samples "
+        message=f"softmax(dim=0){calls.where(at)} at {site} normalizes over the {shape[0]} samples "
         f"of the batch, but its weights are summed over {shape[1]} positions at "
         f"{calls.site(summed)}: wrong dim",
         site=site,

@@ -1,4 +1,4 @@
-"""Rules about dims: normalising or averaging over another dim than intended."""
+"""Rules about dims: normalizing or averaging over another dim than intended."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _over_the_batch(calls: Calls, at: int, over: int, classes: int, times: int) 
     rows = f"the {shape[over]} rows of the batch" if over == 0 else f"{shape[over]} positions"
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"{word}(dim={over}){calls.where(at)} at {site} normalises over {rows}, not over "
+        message=f"{word}(dim={over}){calls.where(at)} at {site} normalizes over {rows}, not over "
         f"the {shape[classes]} classes: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
@@ -167,7 +167,7 @@ def _with_dim(calls: Calls, at: int, dim: int) -> str:
 
 @rule("GS712", "attention-over-the-wrong-dim", reads=READS_ARGUMENTS)
 def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
-    """Attention weights are normalised over another dim than the one values are summed over.
+    """Attention weights are normalized over another dim than the one values are summed over.
 
     With scores (batch, queries, keys), weights @ values sums over the keys. Each result is a mean
     of values only if the softmax also goes over the keys. The rule also reports a softmax over the
@@ -276,7 +276,7 @@ def _other_attention(calls: Calls, at: int, product: int, over: int, times: int)
         what = f"{shape[over]} samples of the batch" if over == 0 else f"dim {over}"
     again = f"; the line ran {times:,} times" if times > 1 else ""
     return Found(
-        message=f"softmax(dim={over}){calls.where(at)} at {site} normalises attention weights "
+        message=f"softmax(dim={over}){calls.where(at)} at {site} normalizes attention weights "
         f"over {what}, not over the {shape[-1]} keys: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("op", calls.id(product))),

@@ -1,4 +1,4 @@
-"""stable-baselines3: PPO and A2C in a world of its own, with several inputs, normalised vectors and callbacks."""
+"""stable-baselines3: PPO and A2C in a world of its own, with several inputs, normalized vectors and callbacks."""
 # needs: stable_baselines3 gymnasium
 # slow
 

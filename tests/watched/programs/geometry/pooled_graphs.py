@@ -1,4 +1,4 @@
-"""PyG: graphs are classified by GIN layers with normalisation, pooled to their best nodes and to a dense matrix."""
+"""PyG: graphs are classified by GIN layers with normalization, pooled to their best nodes and to a dense matrix."""
 # needs: torch_geometric
 # slow
 

@@ -11,19 +11,19 @@ x = torch.randn(20, 6)
 y = x[:, :1] * x[:, 1:2]
 
 
-def renormalise(w):
+def renormalize(w):
     w.data.div_(w.data.norm(dim=1, keepdim=True))  # BUG written-unseen
 
 
-# ADD renormalise(proj.weight)
+# ADD renormalize(proj.weight)
 for step in range(4):
     h = torch.tanh(proj(x))
     h = torch.tanh(proj(h))
-    renormalise(proj.weight)  # ALSO
+    renormalize(proj.weight)  # ALSO
     # FIX
     loss = (head(h) - y).pow(2).mean()
     opt.zero_grad()
     loss.backward()
     opt.step()
-    # ADD renormalise(proj.weight)
+    # ADD renormalize(proj.weight)
     print(step, loss.item())

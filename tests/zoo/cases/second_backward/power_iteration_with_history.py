@@ -1,4 +1,4 @@
-"""A critic with spectral normalisation, written by hand."""
+"""A critic with spectral normalization, written by hand."""
 import torch
 from torch import nn
 import torch.nn.functional as F

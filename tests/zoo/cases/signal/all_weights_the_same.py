@@ -1,4 +1,4 @@
-"""A constant initialisation keeps all hidden units alike for ever."""
+"""A constant initialization keeps all hidden units alike for ever."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ import torch.nn.functional as F
 torch.manual_seed(0)
 
 
-def initialise(model):
+def initialize(model):
     for name, p in model.named_parameters():
         if name.endswith("weight"):
             nn.init.constant_(p, 0.1)  # BUG symmetric
@@ -16,7 +16,7 @@ def initialise(model):
     return model
 
 
-clf = initialise(nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 2)))  # ALSO
+clf = initialize(nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 2)))  # ALSO
 opt = torch.optim.Adam(clf.parameters(), lr=0.02)
 x = torch.randn(40, 6)
 y = (x[:, 0] > x[:, 1]).long()

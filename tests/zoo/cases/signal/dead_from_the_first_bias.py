@@ -1,4 +1,4 @@
-"""A deep network with its own initialisation."""
+"""A deep network with its own initialization."""
 import torch
 from torch import nn
 

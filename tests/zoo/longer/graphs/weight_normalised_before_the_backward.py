@@ -1,4 +1,4 @@
-"""A parameter is renormalised inside forward, in place, while the graph still needs it."""
+"""A parameter is renormalized inside forward, in place, while the graph still needs it."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

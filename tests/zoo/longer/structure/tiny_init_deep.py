@@ -1,4 +1,4 @@
-"""A deep autoencoder, initialised "small to be safe"."""
+"""A deep autoencoder, initialized "small to be safe"."""
 import torch
 import torch.nn as nn
 

@@ -1,4 +1,4 @@
-"""Barlow Twins: vectors are normalised over the batch, and summed over it."""
+"""Barlow Twins: vectors are normalized over the batch, and summed over it."""
 
 import torch
 from torch import nn

@@ -98,7 +98,7 @@ export class CallFacts extends GradientFacts {
     const list = made("ul");
     for (const each of forward.notes ?? [forward.absent]) list.append(made("li", "soft", each));
     const arrows = forward.in_order ? "arrows lead to the next call in time, since which tensor goes where is not recorded" : "arrows are tensors, from data to results";
-    if (this.graphs.isThere) list.append(made("li", "soft", `Boxes are calls; ${arrows}. State colours are those of the node that a call created.`));
+    if (this.graphs.isThere) list.append(made("li", "soft", `Boxes are calls; ${arrows}. State colors are those of the node that a call created.`));
     this.element.append(list);
   }
 }

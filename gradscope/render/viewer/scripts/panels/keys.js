@@ -6,15 +6,15 @@ import { made } from "./outline.js";
 
 const HELP = [
   ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: follow arrows backwards or forwards; previous, next box of the row"],
-  ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "centre the selection; zoom; fit the whole picture"],
-  ["x  X", "next, previous finding"], ["p   c   g", "critical path; next colouring; forward or backward graph"], ["1 … 5   Tab", "outline, findings, slowest, graph, details"],
+  ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "center the selection; zoom; fit the whole picture"],
+  ["x  X", "next, previous finding"], ["p   c   g", "critical path; next coloring; forward or backward graph"], ["1 … 5   Tab", "outline, findings, slowest, graph, details"],
   [",  .", "one event back, forward"], ["<  >", "previous, next run of a node"], ["{  }", "previous, next backward"],
   ["Space   Home  End", "play; go to the start; go to the end"], ["w a s d", "zoom and pan time"], ["t", "light, dark or system theme"], ["Esc   ?", "clear the selection; this list"],
 ];
 
 const ABOUT = [
   ["◌ waiting", "for gradients (dashed outline)"], ["◔ ready", "all gradients arrived, waiting in a queue (thick outline)"], ["◉ running", "(solid)"],
-  ["✓ done", "(in the colour of its kind)"], ["✖ failed", "raised an exception"], ["○ not run", "no backward reached it (dotted outline)"],
+  ["✓ done", "(in the color of its kind)"], ["✖ failed", "raised an exception"], ["○ not run", "no backward reached it (dotted outline)"],
 ];
 
 /** Handles keys pressed anywhere on the page. */
