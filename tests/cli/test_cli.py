@@ -275,6 +275,27 @@ def test_a_picture_that_cannot_be_written_is_an_error(run: Line) -> None:
     )
 
 
+def test_a_file_that_the_command_did_not_write_is_not_replaced(run: Line, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('mine')")
+    (tmp_path / "mean.html").write_text("<!doctype html><html><title>my notes</title></html>")
+
+    for command in (
+        ("view", "mean.json", "-o", "train.py", "--no-open"),
+        ("render", "mean.json", "-f", "svg", "-o", "train.py"),
+        ("view", "mean.json", "--no-open"),
+    ):
+        ran = run(*command)
+        assert ran.code == 2
+        assert "exists and was not written by this command; choose another name" in ran.err
+    assert (tmp_path / "train.py").read_text() == "print('mine')"
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.dot", "a.pftrace", "a.graphml"])
+def test_a_picture_or_page_is_replaced(run: Line, name: str) -> None:
+    for trace in ("mean.json", "train.json"):
+        assert run("render", trace, "-o", name).code == 0
+
+
 # timeline ------------------------------------------------------------------------------------
 
 

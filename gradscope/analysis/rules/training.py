@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -207,8 +208,14 @@ def _of_cut(
     )
 
 
+CUTS_TOO = re.compile(r"\bnp\.|\bnumpy\b|\.tolist\(|\.item\(|torch\.(?:tensor|from_numpy)\(")
+"""A line with one of these has no graph after its other cut is removed either."""
+
+
 def _uncut(site: Site, by: str, they: str) -> str:
     part = REMOVED.get(by, "")
+    if CUTS_TOO.search(site.text.replace(part, "")):
+        return f"if {they} should learn, keep using tensors: `torch.stack`, `torch.where`, indexing"
     if part and part in site.text:
         return f"if {they} should learn, write `{code_of(site.text).replace(part, '')}`"
     if by in ("tolist", "numpy"):

@@ -1,6 +1,7 @@
 """Input and output of commands: traces, the terminal, pictures, lines on standard error."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,9 +76,38 @@ def write(
     if target.path is None:
         write_bytes(drawn.content)
     else:
+        _may_replace(target.path, drawn.content)
         put(target.path, drawn.content)
         sys.stdout.write(f"wrote {_shown(target.path)}: {_holds(scene, drawn)}\n")
     say(drawn.notes)
+
+
+def _may_replace(path: Path, content: bytes) -> None:
+    """Raise UsageError if the file holds something that this command did not write."""
+    with suppress(OSError):
+        with path.open("rb") as file:
+            before = file.read(HEAD)
+        if before and not _alike(before, content[:HEAD]):
+            raise UsageError(
+                f"{_shown(path)} exists and was not written by this command; choose another name "
+                "with -o"
+            )
+
+
+HEAD = 2_000
+"""Number of first bytes of a file that show what it holds."""
+
+
+def _alike(before: bytes, now: bytes) -> bool:
+    if b"<html" in now:
+        return MARK in before
+    if now.isascii() or before.isascii():
+        return before[:SAME] == now[:SAME]
+    return True  # both are binary, and may begin with the length of what follows
+
+
+SAME = 8
+MARK = b"<title>gradscope</title>"
 
 
 def _holds(scene: "Shown", drawn: "Drawn") -> str:

@@ -57,6 +57,24 @@ def test_what_another_optimizers_round_left_is_not_cleared_too_early(tmp_path: P
     assert [*told(advised, tmp_path)] == ["GS409"]
 
 
+THROUGH_NUMPY = """
+stem, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD([*stem.parameters(), *head.parameters()], lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    hidden = torch.tensor(stem(torch.ones(3, 2)).detach().tolist())
+    head(hidden).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_line_that_cuts_twice_is_not_written_with_one_cut_left(tmp_path: Path) -> None:
+    fix = told(THROUGH_NUMPY, tmp_path)["GS401"].fix
+
+    assert fix.startswith("if they should learn, keep using tensors")
+    assert "write" not in fix
+
+
 LOOKED_AT = """
 stem, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD([*stem.parameters(), *head.parameters()], lr=0.1)
