@@ -10,7 +10,7 @@ def dap(
         str | None,
         typer.Option(
             help="Listen on this port (0: any free one) or socket instead of standard input. "
-            "The line that is printed names it, and the token to launch with.",
+            "Prints the port or socket, and the token that a client must send.",
             metavar="PORT|PATH",
         ),
     ] = None,

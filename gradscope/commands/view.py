@@ -15,7 +15,7 @@ PAGE = "html"
 Output = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", help="Page to write.  [default: beside the trace]", metavar="FILE"
+        "-o", "--output", help="Page to write. Default: next to the trace.", metavar="FILE"
     ),
 ]
 Around = Annotated[
@@ -68,7 +68,7 @@ def view(
     named = "" if output is None else format_of_file(output.name)
     if named not in {"", PAGE}:
         raise UsageError(
-            f"view writes a page ({PAGE}), and {output} names a file of format {named}: "
+            f"view writes only {PAGE}, not {output} (format {named}): "
             f"use gradscope render -o {output} {trace}"
         )
     target = target_of(other or trace, output, PAGE)

@@ -13,9 +13,11 @@ def warmup(plain: Plain = False) -> None:
 
     with waiting(sys.stderr, "compiling kernels", plain=plain) as tell:
         warmed = warm_up(lambda kernel: tell(f"compiling {kernel}"))
-    there = f", {warmed.there} were there" if warmed.there else ""
+    there = f", {warmed.there} were already compiled" if warmed.there else ""
     sys.stdout.write(f"compiled {warmed.compiled} kernels in {warmed.seconds:.1f} s{there}\n")
     if warmed.folder is None:
-        sys.stdout.write("kept nowhere: no folder can be written to; set NUMBA_CACHE_DIR to one\n")
+        sys.stdout.write(
+            "not kept: no cache folder is writable; set NUMBA_CACHE_DIR to a writable folder\n"
+        )
     else:
         sys.stdout.write(f"kept in {safe(str(warmed.folder))}\n")

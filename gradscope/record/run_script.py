@@ -258,7 +258,7 @@ def _recorded(
             gc.disable()  # objects the script has left are collected when Python shuts down
             atexit.register(gc.enable)
         if debugger is not None and debugger.ended() and ending.code == 0:
-            ending = Ending(int(ExitCode.STOPPED), "ok; then the event of --stop-on occurred")
+            ending = Ending(int(ExitCode.STOPPED), "ended by --stop-on")
         finish(ending)
     trouble = recording.trouble
     if os.getpid() != process:

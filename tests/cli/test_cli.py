@@ -641,4 +641,4 @@ def test_warmup_says_how_long_it_took_and_where_the_kernels_are(
     ran = run("warmup")
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "compiled 3 kernels in 1.2 s, 2 were there\nkept in kernels\n"
+    assert ran.out == "compiled 3 kernels in 1.2 s, 2 were already compiled\nkept in kernels\n"

@@ -223,7 +223,7 @@ def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
         if tensor in trace.once(leaves_with_node):
             return f"{none}: it was used, but no loss was computed from the result."
         return f"{none}: no recorded operation used it in a graph."
-    return f"{none}: no loss that they began from was computed from it."
+    return f"{none}: none of their losses was computed from it."
 
 
 def _of_brought(story: LeafGradient) -> str:

@@ -170,7 +170,11 @@ def _nothing_found(trace: Trace, wanted: str) -> str:
             f"no node has the id {wanted}: the nodes of this trace are {ids.min()} to {ids.max()}"
         )
     close = _near(trace, wanted)
-    hint = f"did you mean {', '.join(close)}?" if close else "ids are shown in the picture"
+    hint = (
+        f"did you mean {', '.join(close)}?"
+        if close
+        else "pictures, the page and `gradscope timeline` show the names"
+    )
     return f"no node, leaf, module or source line is called {wanted!r}: {hint}"
 
 

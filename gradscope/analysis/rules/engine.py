@@ -89,7 +89,7 @@ def order_deviation(trace: Trace) -> Iterator[Found]:
     The observed order of the nodes is compared with the order that follows from the graph. Where
     the two differ, gradscope infers nothing more about that backward: neither the engine's
     dependency counts nor its queue. Either something changed the graph while it ran, or this
-    version of PyTorch schedules in another way than gradscope assumes.
+    version of PyTorch schedules differently from what gradscope assumes.
     """
     for task in trace.rows(GraphTask):
         if task.order == Order.OTHERWISE:

@@ -51,7 +51,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     later values are finite.
 
     A NaN produced from an Inf is reported with the origin of that Inf, and so is the backward of a
-    call whose own result was not finite. Gradients that overflowed in one backward have one cause.
+    call whose own result was not finite. Gradients that overflow in one backward are reported once.
 
     The rule checks results of forward calls, gradients produced by nodes, sums of gradients at the
     input of a node, results of hooks, additions to `.grad`, and data from outside.

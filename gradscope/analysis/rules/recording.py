@@ -12,7 +12,7 @@ from gradscope.trace.trace import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
 FIX_CUT = "let the program end normally, or record fewer steps, and record again"
-WHY_DROPPED = "the recorder reached its budget"
+WHY_DROPPED = "the recorder reached a limit (--max-events, --max-bytes)"
 FIX_DROPPED = "raise --max-events or --max-bytes, or limit the recording to fewer steps"
 WHY_ONE = "a recording covers the process it began in, not the processes that one starts"
 FIX_ONE = "record the child too: `with gradscope.record(path_of_its_own): …` in the code it runs"
@@ -24,10 +24,11 @@ FIX_ODD = "nothing that this version shows is missing; to see everything, use a 
 
 @rule("GS101", "incomplete-trace", needs="graph")
 def incomplete_trace(trace: Trace) -> Iterator[Found]:
-    """Part of the run is not in the trace, so missing findings there mean nothing.
+    """Part of the run is not in the trace, so a missing finding there proves nothing.
 
-    If the program was killed or the recorder reached its budget, the trace ends early or has gaps.
-    Everything in it is correct, but what you are looking for may be in the missing part.
+    If the program was killed or the recorder reached a limit (--max-events, --max-bytes), the trace
+    ends early or has gaps. Everything in it is correct, but what you are looking for may be in the
+    missing part.
 
     Bad:
         gradscope trace --max-events 1000 train.py

@@ -15,8 +15,8 @@ from gradscope.trace.trace import Trace
 
 FEW = 3
 LOOKS = (
-    "names are checked at the end of a few steps only: what only C++ holds, and names that existed "
-    "only in between, are not seen"
+    "names are checked at the end of a few steps only: references held only by C++, and names that "
+    "existed only in between, are not found"
 )
 
 
@@ -42,8 +42,8 @@ def _ends(trace: Trace, told: Holders) -> Iterator[str]:
     if trace.meta.get("producer") == "pytorch":
         if least is not None:
             yield (
-                f"that a storage of at least {byte_count(least)} is freed is noticed when the next "
-                "backward or step ends; a smaller one, when its graph releases it"
+                f"a freed storage of at least {byte_count(least)} is noticed when the next "
+                "backward or step ends; a smaller one is noticed when its graph releases it"
             )
         else:
             what = "storages are" if sees_nodes else "storages and nodes are"

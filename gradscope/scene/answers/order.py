@@ -85,7 +85,7 @@ def _said(turn: Turn, names: NodeNames) -> str:
     if not between:
         return f"{ran}: {ready}, and no other node ran before it."
     others = plural(len(between), "other node")
-    return f"{ran}: {ready}, and {others} then ran before it."
+    return f"{ran}: {ready}, and then {others} ran before it."
 
 
 def _facts(turns: Turns, turn: Turn | None) -> Iterator[tuple[str, str]]:

@@ -28,8 +28,8 @@ def costs(trace: Trace, peaks: Peaks) -> Answer:
     whole = sum(cost.typical_ns for cost in found.costs) or 1
     at_limit = sum(cost.limit_ns(peaks) for cost in found.costs)
     title = (
-        f"Calls and nodes take {duration(whole)} (medians); {duration(int(at_limit))} at "
-        f"the machine's limits (roofline), {at_limit / whole:.0%}."
+        f"Calls and nodes take {duration(whole)} (medians). At the machine's limits (roofline) "
+        f"they would take {duration(int(at_limit))} ({at_limit / whole:.0%})."
     )
     lines = tuple(_line(nr, cost, whole, peaks) for nr, cost in enumerate(found.costs))
     gains = sorted(found.costs, key=lambda cost: cost.limit_ns(peaks) - cost.typical_ns)

@@ -76,8 +76,8 @@ def test_nodes_are_found_by_their_module_and_those_inside_it() -> None:
         ("MulBackward0#0", "did you mean MulBackward0#1 … #2"),
         ("99", "no node has the id 99: the nodes of this trace are 0 to 4"),
         ("mean", "did you mean MeanBackward0?"),
-        ("§", "ids are shown in the picture"),
-        ("²", "ids are shown in the picture"),
+        ("§", "pictures, the page and `gradscope timeline` show the names"),
+        ("²", "pictures, the page and `gradscope timeline` show the names"),
     ],
 )
 def test_a_name_that_is_not_there_is_answered_with_those_near_it(wanted: str, message: str) -> None:

@@ -23,7 +23,7 @@ def test_what_a_node_waited_for_and_what_went_before_it_is_told_with_the_reason(
     said = re.sub(r"[^\s(]*/(?=train\.py)", "", answer.title)
     assert re.match(
         r"TBackward0#2 at train\.py:10 ran \d+th of 16 in backward 0 at train\.py:23: it became "
-        r"ready when AddmmBackward0#2 had sent the only gradient it needs, and 1 other",
+        r"ready when AddmmBackward0#2 had sent the only gradient it needs, and then 1 other",
         said,
     )
     assert [re.sub(r" [\d,]+\)$", ")", line) for line in lines_of(answer)] == [

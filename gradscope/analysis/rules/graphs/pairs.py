@@ -20,7 +20,7 @@ LEAST_SAVING = 16
 
 @rule("GS611", "pairs-kept", reads=("op", "op.inputs", "tensor", "saved", "node.arguments"))
 def pairs_kept(trace: Trace) -> Iterator[Found]:
-    """The differences of all pairs of rows are saved for backward, only to be summed at once.
+    """The differences of all pairs of rows are saved for backward, but only their sums are used.
 
     For N and M rows of D values, a tensor of (N, M, D) is created and saved for backward, though
     the distances are (N, M). `torch.cdist`, or (a - b)² expanded to a² + b² - 2ab, saves D times

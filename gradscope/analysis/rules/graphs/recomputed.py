@@ -70,7 +70,8 @@ def _not_kept(loop: Loop, modes: Modes, act: Done[ActFacts], inside: list[int]) 
         f"{what} again with other random numbers",
         site=site,
         evidence=(Evidence("act", act.id),),
-        why="the backward then computes the gradient of another forward than the loss's: "
+        why="the backward then computes the gradient of a forward that differs from that of the "
+        "loss: "
         + (f"{len(inside)} modules drop at random" if inside else "its forward draws at random"),
         fix=instead(better, plain) if better != plain else f"remove `{NOT_KEPT}`",
     )
@@ -85,7 +86,7 @@ def _of_others(loop: Loop, act: Done[ActFacts], others: list[str]) -> Found:
         site=site,
         evidence=(Evidence("act", act.id),),
         why="a checkpoint restores the state of torch's generator only, so the backward may "
-        "compute the gradient of another forward than the loss's",
+        "compute the gradient of a forward that differs from that of the loss",
         fix="draw them with torch (`torch.rand(())`), or before the checkpoint",
         certainty=Certainty.INFERRED,
     )

@@ -129,7 +129,7 @@ def _found(training: Training, several: list[tuple[Done[ActFacts], int, int]]) -
     return Found(
         message=f"{_what(training, tensor)} was written to through .data{at(site)}{caller} between "
         f"the forward that used it{at(made)} and the backward{at(called)}{times}: its gradient is "
-        "wrong, and nothing raised",
+        "wrong, and no error was raised",
         site=site,
         evidence=(
             Evidence("act", act.id),

@@ -89,8 +89,8 @@ def _of_nothing(loop: Loop) -> Iterator[Found]:
         act, site = acts[0], loop.acts.site(acts[0])
         by = act.facts.by
         yield Found(
-            message=f"{by}{at(site)} clips nothing: it received no parameters, as from a generator "
-            "that is exhausted",
+            message=f"{by}{at(site)} clips nothing: it received no parameters; it was probably "
+            "passed an exhausted generator",
             site=site,
             evidence=(Evidence("act", act.id),),
             why=f"the norm was 0 in all {len(acts)} calls; `model.parameters()` is a generator, "
@@ -172,8 +172,8 @@ def not_unscaled(trace: Trace) -> Iterator[Found]:
     """Gradients are clipped, or used by a step, while still scaled (GradScaler, or by hand).
 
     Before `scaler.unscale_(optimizer)` they are larger by the scale, and clipping with the intended
-    limit shrinks them to almost nothing. A scale by hand is recognized where gradients are divided
-    after the clip; from level `values` on, also where they are not.
+    limit shrinks them to almost nothing. A loss scaled by hand is recognized if gradients are
+    divided after the clip. From level `values` on, it is also recognized if they are not.
 
     Bad:
         model = torch.nn.Linear(2, 1)

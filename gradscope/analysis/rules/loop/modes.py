@@ -139,7 +139,7 @@ def _left_on(loop: Loop, modes: Modes, act: Done[TrainAct], task: int) -> Found:
     back = _back(modes, act, modes.inside(act.module))
     ends = f"called again only{at(loop.acts.site(back))}" if back else "not called again"
     return Found(
-        message=f"eval mode is left on: eval(){at(site)}{outer} still holds when training "
+        message=f"eval mode is left on: eval(){at(site)}{outer} is still in effect when training "
         f"continues with the backward{at(site_of(loop.trace, stack))}; train() is {ends}",
         site=site,
         evidence=(

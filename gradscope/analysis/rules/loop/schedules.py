@@ -188,7 +188,7 @@ def rate_by_a_wrong_factor(trace: Trace) -> Iterator[Found]:
 
     A LambdaLR multiplies the optimizer's `lr` by what its function returns: a factor, 1 at first or
     after a warm-up. If the function returns the rate itself, the result is the square of what was
-    meant; if it decreases over the wrong number of epochs, nothing is left to train with.
+    meant; if it decreases over the wrong number of epochs, the rate becomes too small to train.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -254,7 +254,7 @@ def _wrong_factor(
         return (
             "takes the learning rate to almost 0",
             f"{went}; the last {low} had less than a thousandth of the highest",
-            "use the unit that schedule.step() counts, epochs or batches, and their actual number",
+            "count in what schedule.step() counts (epochs or batches), and use the actual number",
         )
     found = most > FAR_UP * base > FAR_UP * SEARCHED  # a search for a rate begins below
     if found and rises(losses_of(trace)):

@@ -19,7 +19,7 @@ from gradscope.trace.trace import Trace
 
 @rule("GS513", "dropout-always-on", reads=("act",))
 def dropout_always_on(trace: Trace) -> Iterator[Found]:
-    """Dropout called as a function also drops in eval mode: it was not passed the mode.
+    """Functional dropout also drops in eval mode: `training=self.training` was not passed.
 
     `F.dropout(x, p)` has `training=True` by default. A line that passes `training=True` itself is
     a note.
@@ -131,7 +131,7 @@ def gradients_left_off(trace: Trace) -> Iterator[Found]:
             f"never undone, and the backward{at(site_of(trace, error.stack))} has no graph",
             site=site,
             evidence=(Evidence("act", act.id), Evidence("finding", error.id)),
-            why="called as a function, it holds from there on; as a context manager, it ends with "
+            why="called as a function, it stays in effect; as a context manager, it ends with "
             "its block",
             fix="write `with torch.no_grad():` around the code that needs no gradients",
             certainty=Certainty.INFERRED,

@@ -209,7 +209,7 @@ def _saturated(calls: Calls, numbers: TensorNumbers, at: int) -> str:
         return (
             f"its mean slope is {max(slope, 0.0):.1%} of 1"
             if name == "tanh"
-            else (f"its mean slope is {max(slope, 0.0):.2%}, of at most 25%")
+            else (f"its mean slope is {max(slope, 0.0):.2%} (the largest possible is 25%)")
         )
     options = round(1 / mean) if mean > 0 else 1
     if options < 3 or rms**2 * options < ONE_HOT or _is_masked(calls, numbers, at):

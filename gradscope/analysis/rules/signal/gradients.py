@@ -52,8 +52,8 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients vanish on their way back: the first layers receive almost none.
 
     The rule reports a weight whose gradient is below 1e-7, and 100,000 times smaller than another
-    weight's, in each step. The finding names the layer from which, towards the input, gradients are
-    below a thousandth of the largest.
+    weight's, in each step. The finding names a layer: from there to the input, gradients are less
+    than a thousandth of the largest.
 
     Bad:
         w = [torch.tensor([[0.3, -0.2], [0.1, 0.4]], requires_grad=True) for _ in range(12)]
@@ -300,7 +300,7 @@ def _grows(calls: Calls, numbers: TensorNumbers) -> Found | None:
 
 @rule("GS806", "symmetric-weights", fully="values", reads=READS)
 def symmetric_weights(trace: Trace) -> Iterator[Found]:
-    """All weights of two consecutive layers start at one and the same value.
+    """All weights of two consecutive layers start at the same value.
 
     All units of a layer then compute the same result, get the same gradient, and stay identical;
     if the value is 0, no gradient passes back at all.

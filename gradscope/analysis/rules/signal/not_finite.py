@@ -55,7 +55,7 @@ FINITE = frozenset((
 
 @rule("GS202", "non-finite-seen", Severity.ERROR, reads=("act",))
 def non_finite_seen(trace: Trace) -> Iterator[Found]:
-    """Parameters, or gradients at the end, hold NaN or Inf; the loss may hold it as well.
+    """Parameters, or gradients at the end of the run, contain NaN or Inf; the loss may too.
 
     Level `engine` does not record values, except a loss that the program reads, a norm that it
     clips by, one element after each step, and all parameters in a few steps and at the end. These

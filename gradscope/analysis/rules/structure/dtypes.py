@@ -33,8 +33,8 @@ FAR, FEW = 16, 2
 def dtype_creep(trace: Trace) -> Iterator[Found]:
     """Values became float64 without a cast, or a long sum is computed in half precision.
 
-    One float64 tensor, as NumPy creates them, turns all results into float64: twice the memory, and
-    slow. A sum in half precision stops growing: 2048 + 1 is 2048.
+    One float64 tensor (NumPy creates these by default) turns all later results into float64. These
+    need twice the memory and are slower. A sum in half precision stops growing: 2048 + 1 is 2048.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -147,7 +147,7 @@ def _summed_in_half(calls: Calls) -> Iterator[Found]:
                 site=site,
                 evidence=(Evidence("op", calls.id(few[0])), Evidence("op", calls.id(at))),
                 why=f"in {dtype} a sum of ones stops growing at {HALVES[dtype]:,}: terms that are "
-                "small against the sum are rounded away, without becoming infinite",
+                "small compared with the sum are rounded away, without any Inf",
                 fix="keep the sum in float32 and cast the result: `total = torch.zeros(…)`, "
                 "`total = total + x.float()`",
             )
@@ -164,8 +164,8 @@ NARROW = 3.0
 def truncated(trace: Trace) -> Iterator[Found]:
     """Different fractions became the same whole number: `long()` truncates toward zero.
 
-    Scores between 0 and 1 all become 0. It is a note where they become a few different numbers, as
-    classes may be made like this.
+    Scores between 0 and 1 all become 0. It is a note where they become a few different numbers,
+    because class labels may be made this way.
 
     Bad:
         scores = torch.tensor([0.2, 0.9, 0.4])

@@ -38,7 +38,8 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
     """A softmax is applied to probabilities: the result of a softmax or a sigmoid.
 
     Cross entropy takes logits, and computes log-probabilities itself. From probabilities it
-    computes nearly equal ones: the loss cannot become small, and gradients stay small.
+    computes probabilities that are nearly equal: the loss cannot become small, and gradients stay
+    small.
 
     Bad:
         w = torch.tensor([[0.5, -0.2, 0.1]], requires_grad=True)

@@ -24,8 +24,8 @@ FAR = 16
 def normalised_over_another_dim(trace: Trace) -> Iterator[Found]:
     """Two normalized matrices are multiplied over another dim than the normalized one.
 
-    Their product should hold cosines. After division by norms over dim 0, each column of the batch
-    has length 1, but `z @ z.t()` sums over dim 1.
+    Their product should contain cosine similarities. After division by norms over dim 0, each
+    column of the batch has length 1, but `z @ z.t()` sums over dim 1.
 
     Bad:
         z = torch.nn.Linear(3, 2)(torch.arange(12.0).reshape(4, 3))
@@ -121,7 +121,7 @@ def _found(calls: Calls, division: int, over: int, product: int) -> Found:
     each, sums = ("column", "row") if over == 0 or len(shape) == 3 else ("row", "column")
     return Found(
         message=f"Wrong dim: normalized over dim {over} at {site}, but compared over dim "
-        f"{meant} at {calls.site(product)}: the product does not hold cosines",
+        f"{meant} at {calls.site(product)}: the product does not contain cosine similarities",
         site=site,
         evidence=(Evidence("op", calls.id(division)), Evidence("op", calls.id(product))),
         why=f"in {shape}, each {each} has length 1, but the product sums over the {shape[meant]} "

@@ -167,7 +167,7 @@ def _found(calls: Calls, at: int, row: int, how: str) -> Found:
     many, site = calls.shape(row)[0], calls.site(at)
     return Found(
         message=f"A broadcast at {site} aligns ({many},), a value for each row, with the "
-        f"columns of ({many}, {many}): there are as many of both, so no error is raised",
+        f"columns of ({many}, {many}): both have the same number, so no error is raised",
         site=site,
         evidence=(Evidence("op", calls.id(at)), Evidence("tensor", row)),
         why=f"{how}; shapes are aligned from the right, so column k is combined with value k, "

@@ -150,8 +150,9 @@ def _counts_samples(calls: Calls, at: int, dim: int, how: str) -> Found:
     site, shape = calls.site(at), calls.shape(calls.outputs(at)[0])
     text = site.text.partition("  #")[0].strip()
     return Found(
-        message=f"Positions are added along dim {dim} of {shape} at {site}, the {shape[dim]} "
-        f"samples of the batch: all {shape[1 - dim]} positions of a sample get the same one",
+        message=f"Positions are added along dim {dim} of {shape} at {site}, which counts the "
+        f"{shape[dim]} samples of the batch: all {shape[1 - dim]} positions of a sample get the "
+        "same encoding",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
         why=f"{how}; the table is cut to, or counted up to, the size of dim {dim}",

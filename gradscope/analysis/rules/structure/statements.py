@@ -24,7 +24,7 @@ MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
 
 @rule("GS707", "no-effect", reads=("act", "source"))
 def no_effect(trace: Trace) -> Iterator[Found]:
-    """A statement has no effect: a method not called, a result discarded, a name misspelt.
+    """A statement has no effect: a method not called, a result discarded, a name misspelled.
 
     `optimizer.zero_grad` without parentheses only names the method. `h.detach()` returns a tensor
     and leaves `h` unchanged. `torch.no_grad()` must be entered with `with`. Assigning to a loop's
@@ -160,7 +160,7 @@ def _not_entered(evidence: Evidence, site: Site, name: str) -> Found:
         message=f"`{_code(site)}`{at(site)} has no effect: the context is created, but not entered",
         site=site,
         evidence=(evidence,),
-        why=f"{name} only holds inside a `with` block",
+        why=f"{name} only has an effect inside a `with` block",
         fix=f"write `with {_code(site)}:` and indent the lines it should cover",
     )
 

@@ -151,7 +151,7 @@ def _over_the_batch(calls: Calls, at: int, over: int, classes: int, times: int) 
         f"the {shape[classes]} classes: wrong dim{again}",
         site=site,
         evidence=(Evidence("op", calls.id(at)),),
-        why=f"its input are logits of shape {shape}, of which a layer returned the "
+        why=f"its input is logits of shape {shape}: a layer returned the "
         f"{shape[classes]} in dim {classes} for each sample; later calls treat dim {classes} as "
         f"classes, but values add up to 1 along dim {over}",
         fix=_with_dim(calls, at, classes if classes == 1 else -1),

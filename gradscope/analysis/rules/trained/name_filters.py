@@ -120,7 +120,7 @@ def _found(sought: InSource[Filter], word: str, near: str, *, others: bool) -> F
         site=site,
         evidence=(sought.evidence,),
         why=f'no name from named_parameters() contains "{word}", but `{near}` nearly '
-        f"does{also}: what should be frozen or trained is not",
+        f"does{also}: so the parameters that should be frozen or trained are not selected",
         fix=instead(better, line) if better else f"use a word that is in `{near}`",
         certainty=Certainty.INFERRED,
     )

@@ -26,7 +26,7 @@ FLAT = (*STEPS, *DRAWS)
 
 @rule("GS408", "zero-slope")
 def zero_slope(trace: Trace) -> Iterator[Found]:
-    """Parameters get only zero gradients: all paths to them have rounding or random sampling.
+    """Parameters get only zero gradients: all paths pass through rounding or sampling.
 
     `round`, `floor`, `ceil`, `trunc` and `sign` are step functions: their derivative is zero. For
     random samples of `torch.normal` or `bernoulli`, PyTorch also uses a derivative of zero.

@@ -30,8 +30,8 @@ def sample_cuts(trace: Trace) -> Iterator[Found]:
     """A network uses `sample()` of a learned distribution, not `rsample()`.
 
     The loss then gives the distribution's parameters no gradient through the sample. Other terms
-    (a divergence, say) may still train them. A program that uses `log_prob` of the sample does so
-    on purpose, and is not reported.
+    (such as a divergence) may still train them. A program that uses `log_prob` of the sample does
+    so on purpose, and is not reported.
 
     Bad:
         encoder, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)

@@ -164,7 +164,7 @@ def _never_called(training: Training, idle: Module, other: Module, sites: list[S
         site=last,
         evidence=few_tensors(training.trace, idle.parameters),
         why=f"the optimizer holds them, but none of {training.backwards} backwards reached them; "
-        f"the weights of `{its}` do the work of both",
+        f"`{its}` is called in both places",
         fix=f"write `{better}`" if better != code_of(last.text) else f"call `{own}`",
         certainty=Certainty.SUSPECTED,
         parameters=frozenset(idle.parameters),
@@ -255,8 +255,8 @@ def gradients_unused(trace: Trace) -> Iterator[Found]:
             f"{'them' if len(tensors) > 1 else 'it'}; {others}",
             site=site,
             evidence=(Evidence("act", acts[0].id), *few_tensors(training.trace, tensors)),
-            why="the graph through it was recorded and traversed each time, and `.grad` added up "
-            "uncleared; no trained tensor comes before it",
+            why="the graph through it was recorded and traversed each time, and `.grad` was never "
+            "cleared, so it added up; no trained tensor comes before it",
             fix="run it under `with torch.no_grad():`, or freeze it: `requires_grad_(False)`; if "
             "it should learn, pass its parameters to the optimizer",
             certainty=Certainty.INFERRED,

@@ -78,8 +78,8 @@ STAND_IN = (
     "similar, the usual transforms, datasets.MNIST from files; nothing is downloaded"
 )
 NEEDS_PYTORCH = (
-    "torchvision, which is installed here, needs functions of PyTorch that gradscope's runtime "
-    "does not have; without torchvision, gradscope's small stand-in is used"
+    "the installed torchvision needs functions of PyTorch that gradscope's engine does not have; "
+    "uninstall torchvision to use gradscope's small stand-in"
 )
 
 

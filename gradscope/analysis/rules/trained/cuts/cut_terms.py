@@ -49,7 +49,8 @@ CHOSEN = frozenset(("argmax", "argmin", "argsort"))
 def cut_term(trace: Trace) -> Iterator[Found]:
     """A term of a loss was computed only from a detached tensor: it adds no gradient.
 
-    A term that is detached as a whole, as for a log, may be intended: that is a note.
+    A term that is detached as a whole may be intended, for example for a log. The finding is then a
+    note.
 
     Bad:
         body, value = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)

@@ -24,7 +24,7 @@ FEW = 3
 
 @rule("GS410", "no-history", Severity.ERROR, reads=("act",))
 def no_history(trace: Trace) -> Iterator[Found]:
-    """A backward raised because its loss requires no grad: this names what cut the graph.
+    """A backward failed because its loss does not require grad: this names what cut the graph.
 
     argmax, comparisons, `long()`, `item()`, `detach()` and `no_grad()` return tensors without a
     graph. `w = w - lr * w.grad` rebinds the name of a parameter to such a tensor.
