@@ -3,10 +3,11 @@
 # Note [When the trace is inspected]
 After each backward it is checked whether another tensor with NaN (or, for `inf`, with NaN or Inf)
 was seen, which costs nothing; if so, the notes are written out and the whole trace is inspected.
-A NaN is inspected AT_ONCE times without delay. With `inf` in programs with harmless Infs, such as
-masks, and with `rule:`, where there is no such hint, that may take a tenth of the time plus
-AT_FIRST; then inspections are delayed. The trace is also inspected every quarter of a second, for
-programs without a backward, and when the script has ended.
+When there are MORE times as many tensors with NaN as before, it is inspected without delay: a few
+may be harmless (memory that is filled later), and a NaN in a training soon spreads to many. With
+`inf` in programs with harmless Infs, such as masks, and with `rule:`, where there is no such hint,
+that may take a tenth of the time plus AT_FIRST; then inspections are delayed. The trace is also
+inspected every quarter of a second, for programs without a backward, and when the script has ended.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 SHARE, AT_FIRST = 0.1, 0.5
 """Share of the time, and initial seconds, that inspections may take."""
 
-AT_ONCE = 3
-"""Number of inspections after a NaN that are made whatever they cost."""
+MORE = 2
+"""The growth of the number of tensors with NaN from which it is inspected whatever that costs."""
 
 FEW = 1000
 """Number of events below which inspections take equally long."""
@@ -78,7 +79,6 @@ class StopOnFinding:
     def __init__(self, judge: Callable[[Trace], bool], hint: str = "") -> None:
         self._judge = judge
         self._hint = hint
-        self._at_once = AT_ONCE if hint == "nan" else 0
         self._looks = Looks()
         self._looking = threading.Lock()
         self._hints = self._pulsed = 0  # number of tensors at the last inspection, and last pulse
@@ -127,11 +127,9 @@ class StopOnFinding:
         if self.found:
             self._stop()
 
-    def _is_time_after_backward(self, events: int, _: int) -> bool:
-        if self._at_once > 0:
-            self._at_once -= 1
-            return True
-        return self._looks.may(events)
+    def _is_time_after_backward(self, events: int, hints: int) -> bool:
+        is_urgent = self._hint == "nan" and hints > MORE * self._hints
+        return is_urgent or self._looks.may(events)
 
     def _is_time(self, events: int, hints: int) -> bool:
         """A backward that runs is left to end: only then is all of it recorded."""
