@@ -5,6 +5,7 @@ in `commands`, annotations are not postponed: Typer would evaluate each of them 
 """
 
 import gc
+import re
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
@@ -157,6 +158,9 @@ def _misused(error: Exception) -> int:
         return ExitCode.MISUSED
     is_of_a_command = getattr(context, "parent", None) is not None
     name = f"gradscope {context.info_name}" if context and is_of_a_command else "gradscope"
+    meant = re.match(r"No such command '([^']*\.py)'", message)
+    if meant:
+        message = f"{meant[1]} is not a command; record it: gradscope trace {meant[1]}"
     return _fail(f"{message.rstrip('.')}; see {name} --help", ExitCode.MISUSED)
 
 

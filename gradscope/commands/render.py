@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.options.arguments import Everything, Rank, Step, Task, TracePath
+from gradscope.commands.options.arguments import Rank, Step, Task, TracePath
 from gradscope.commands.options.output import load, say, write
 from gradscope.errors import UsageError
 from gradscope.render.formats import format_help
@@ -130,7 +130,9 @@ def render(
     merge_leaves: OneLeaf = False,
     graph: Graph = None,
     limit: Limit = None,
-    everything: Everything = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Draw everything: all steps and all boxes.")
+    ] = False,
     theme: Theme = ThemeName.LIGHT,
     yes: Yes = False,
 ) -> None:

@@ -32,12 +32,9 @@ def choice(name: str) -> str:
     if name != AUTO:
         return ""
     if installed.folder() is None:
-        return (
-            "PyTorch is not installed here: the script runs on gradscope's own engine, and that "
-            "is recorded"
-        )
+        return "PyTorch is not installed here: recording the script on gradscope's own engine"
     found = f"PyTorch {installed.version()}".rstrip()
-    return f"recording {found} (--on gradscope: gradscope's own engine instead)"
+    return f"recording {found}"
 
 
 def imported(name: str) -> WatchableEngine:

@@ -29,8 +29,10 @@ def notes_of(trace: Trace) -> Iterator[str]:
         recovered = f"{events} events recovered, {trace.lost} bytes lost"
         yield f"truncated: {recovered}; {_after_the_cut(trace)}"
     if steps := _count(trace, "dropped", "steps"):
-        were = "step was" if steps == 1 else "steps were"
-        yield f"dropped: {steps} {were} not recorded, or only in part"
+        part = min(_count(trace, "dropped", "in_part"), steps)
+        kinds = ((steps - part, "not recorded"), (part, "recorded in part"))
+        said = [f"{n:,} {'step was' if n == 1 else 'steps were'} {how}" for n, how in kinds if n]
+        yield f"dropped: {', and '.join(said)}"
     if dropped := dropped_rows(trace):
         shown = ", ".join(f"{name} {rows}" for name, rows in dropped.items())
         yield f"dropped: {sum(dropped.values())} rows were not recorded ({shown})"
@@ -105,7 +107,7 @@ def dropped_rows(trace: Trace) -> Mapping[str, int]:
     return {
         name if name in TABLES else quoted(name): rows
         for name, rows in sorted(dropped.items())
-        if name != "steps" and rows > 0
+        if name not in {"steps", "in_part"} and rows > 0
     }
 
 

@@ -11,10 +11,7 @@ from gradscope.record import engines
 from gradscope.record.from_pytorch import installed
 from tests.record.running import House, Ran
 
-OWN = (
-    "gradscope: PyTorch is not installed here: the script runs on gradscope's own engine, and that "
-    "is recorded"
-)
+OWN = "gradscope: PyTorch is not installed here: recording the script on gradscope's own engine"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.shared.by_hand import trace_of
 
 WHOLE: dict[str, Any] = {
     "producer": "pytorch", "producer_version": "0.1.0", "level": "engine", "on": "torch",
-    "script": "train.py",
+    "script": "train.py", "run_as": "module",
     "arguments": ["--lr", "1"], "cwd": "/home/me", "host": "vm", "pid": 7, "rank": 0,
     "world_size": 1, "clock_base": 10**18, "python": "3.11.7", "dropped": {"edge": 3},
     "unwanted": {"steps": 1}, "observed": ["op"], "inferred": ["version"], "absent": ["push"],

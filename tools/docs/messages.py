@@ -25,6 +25,8 @@ FOLDERS = (
     "scene", "trace", "watch",
 )  # fmt: skip
 WORDS = 3
+CODE_LIKE = re.compile(r"\w\[\w.]+[ ,|\]]|\w \| \w|\\[dws]|^\w+ = |\{\n")
+"""What types, patterns and programs contain, and messages do not."""
 PUNCTUATION = re.compile(r"[!-/:-@[-`{-~]")
 """What may mean something in Markdown."""
 
@@ -57,7 +59,7 @@ def _in_file(path: str, file: Path) -> Iterator[Message]:
         text = _text(node)
         if text is None or id(node) in inside or id(node) in alone:
             continue
-        if len(text.split()) >= WORDS:
+        if len(text.split()) >= WORDS and CODE_LIKE.search(text) is None:
             yield Message(path, getattr(node, "lineno", 0), " ".join(text.split()))
 
 

@@ -114,8 +114,8 @@ An error says what happened, where, and what to do.
 
 `gradscope trace` has the exit code of its script, as `python` would: 1 for an exception that was
 not caught, N for `sys.exit(N)`. A script that Ctrl-C or SIGTERM ends is ended by that signal: a
-shell shows 130 or 143. If the recording itself fails (for example on a full disk), a message says so, and
-the exit code stays that of the script.
+shell shows 130 or 143. If the recording itself fails (for example on a full disk), a message says
+so, and the exit code stays that of the script.
 
 {errors}"""
 

@@ -75,7 +75,8 @@ def _rewritten(line: str, change: Change) -> str:
     for call in (each for each in ast.walk(tree) if isinstance(each, ast.Call)) if tree else ():
         new, old = change(call, text), ast.get_source_segment(text, call)
         if new and old and text.count(old) == 1:
-            return text.replace(old, new)
+            made = text.replace(old, new)
+            return made if parsed(made) else ""
     return ""
 
 
@@ -110,7 +111,8 @@ def guarded(line: str, names: Iterable[str], guard: str) -> str:
         better = guard.format(part if simple else f"({part})")
         if call.args:
             return whole[: whole.rindex(f"({part}")] + f"({better})"
-        return better + whole[len(part) :] if simple else None
+        # not for `(x.sum(1)).sqrt()`: the parentheses are no part of `x.sum(1)`
+        return better + whole[len(part) :] if simple and whole.startswith(part) else None
 
     return _rewritten(code_of(line), changed)
 

@@ -111,14 +111,16 @@ class WatchedActs:
 
     def ending(self, error: BaseException | None = None) -> None:
         """Called at the end of the program, while its objects still exist."""
-        if self.acts.kept is not None and self.acts.on:
+        if self.acts.kept is None:
+            return
+        if self.acts.on:
             self.acts.guarded(self.acts.kept.ended, error)
             if self._not_finite is not None:
                 self.acts.guarded(self._not_finite.ended)
             if self._modules is not None:
                 self.acts.guarded(self._modules.ending)
-            if self.keeps_source:
-                self.acts.guarded(self.acts.session.sites.note_files)
+        if self.keeps_source:  # also while steps are left out
+            self.acts.guarded(self.acts.session.sites.note_files)
 
     def compare_functions(self) -> None:
         """Called after `stop`: see Note [Forwards run again] in `of_functions.py`."""

@@ -87,7 +87,7 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     verdict = [row for each in worst for row in _in_three_lines(each, width - len(PREFIX), charset)]
     summary = [f"{shown}: {_held(trace)}{held}", *verdict]
     notes = [*notes_of(trace)]
-    if notes:
+    if notes and not any(notes[0] in each for each in worst):
         more = f" (and {len(notes) - 1} more: gradscope info {name})" * (len(notes) > 1)
         summary.append(f"{notes[0]}{more}")
     summary += [fault.words for fault in report.faults]

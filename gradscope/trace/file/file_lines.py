@@ -84,6 +84,8 @@ def read_header(line: bytes) -> tuple[int, int]:
     except orjson.JSONDecodeError:
         fields = None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT or "blocks" not in fields:
+        if line.lstrip().startswith(b"<"):
+            raise UnreadableTraceError("it is a page or a picture; name the trace it was made from")
         raise UnreadableTraceError(
             "it is not a gradscope trace, or is cut off within its first line; name a file that "
             "`gradscope trace` wrote"

@@ -49,7 +49,7 @@ class RunFacts(TypedDict, total=False):
     world_size: int
     clock_base: int  # ns since the epoch
     python: str  # version of Python
-    dropped: dict[str, int]  # rows left out for lack of room, by table; `steps`: whole steps
+    dropped: dict[str, int]  # rows left out for lack of room, by table; `steps`, of them `in_part`
     unwanted: dict[str, int]  # `steps`: number of steps that were not selected
     observed: list[str]  # kinds of events, tables and columns that were observed
     inferred: list[str]  # those that were inferred

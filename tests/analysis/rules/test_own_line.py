@@ -4,6 +4,7 @@ import pytest
 
 from gradscope.analysis.rules.own_line import (
     carried_detached,
+    guarded,
     out_of_place,
     renamed_call,
     without_call,
@@ -22,6 +23,18 @@ from gradscope.analysis.rules.own_line import (
 )
 def test_a_call_is_left_out_of_a_line_where_that_can_be_told(line: str, expected: str) -> None:
     assert without_call(line, "softmax", "log_softmax") == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("y = torch.sqrt(x)", "y = torch.sqrt(x.clamp_min(0))"),
+        ("y = x.sum(1).sqrt()", "y = x.sum(1).clamp_min(0).sqrt()"),
+        ("y = ((a - b).pow(2).sum(1)).sqrt().mean()", ""),
+    ],
+)
+def test_a_guarded_line_is_a_line_of_python(line: str, expected: str) -> None:
+    assert guarded(line, ["sqrt"], "{}.clamp_min(0)") == expected
 
 
 def test_a_call_is_renamed() -> None:

@@ -23,7 +23,7 @@ COST = (
 )
 LACKS = "not recorded: values (--level values), in-place writes (all of it: gradscope info)"
 NEXT = "next: gradscope view 't t.json'; or inspect, render, debug"
-DROPPED = "dropped: 2 steps were not recorded, or only in part"
+DROPPED = "dropped: 2 steps were not recorded"
 
 
 def said_of(folder: Path, *rows: Node | Finding, **meta: object) -> view.Recorded:

@@ -175,6 +175,8 @@ def _detached(line: str) -> str:
             return ""
         call.args[0] = _without_history(call.args[0])
     elif isinstance(statement, ast.AugAssign | ast.Assign):
+        if isinstance(statement.value, ast.Dict | ast.List | ast.Set | ast.Constant):
+            return ""  # an empty container, which is filled elsewhere
         statement.value = _without_history(statement.value)
     else:
         return ""

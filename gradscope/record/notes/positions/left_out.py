@@ -21,6 +21,7 @@ class LeftOutSteps:
         self._counts = {"unwanted": 0, "dropped": 0}
         self._why = ""  # why the current step, or the rest of it, is left out
         self._cut = False  # the current step was recorded up to the end of a backward
+        self.in_part = 0  # number of such steps
         self._pause: Pause | None = None
 
     def step_begins(self, session: Session, number: int) -> None:
@@ -43,6 +44,7 @@ class LeftOutSteps:
         """Called at the end of a backward: pause if there is no room for the rest of the step."""
         if self.may_be_some and self._pause is None and not self._has_room(session):
             self._cut = True
+            self.in_part += 1
             self._leave_out(session, "dropped")
 
     def counts(self) -> Iterator[tuple[str, int]]:

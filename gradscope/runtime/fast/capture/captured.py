@@ -138,7 +138,7 @@ class Captured:
                 lines.append(f"{fused} of these calls are fused into {len(plan.chains)}")
             if plan.played:
                 loops = sum(played.count for played in plan.played)
-                lines.append(f"{loops} are NumPy loops, called by {len(plan.played)} calls")
+                lines.append(f"NumPy loops: {loops}, in calls: {len(plan.played)}")
             if plan.joins:
                 one_pass = sum(join.count for join in plan.joins)
                 close = f", within {plan.tolerance:g}" if plan.tolerance else ""
