@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
 from gradscope.analysis.identity.sites import Site, at
-from gradscope.analysis.program.acts import Done, by_of
+from gradscope.analysis.program.acts import Done, by_of, cut_in_words
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules.trained.forwards import cuts_that_go_on
@@ -173,8 +173,7 @@ def _in_words(act: Done[ActFacts]) -> str:
         case RequiresGradAct(to=to):
             return f"requires_grad was set to {to}"
         case CutAct(by=by):
-            called = ".data" if by == "data" else f"{by}()" if by.isidentifier() else f"`{by}`"
-            return f"{called} cut the graph after it"
+            return f"{cut_in_words(by)} cut the graph after it"
         case RanAct(grad=grad, training=training):
             how = "with gradients on" if grad else "under no_grad()"
             return f"first called {how}, in {'train' if training else 'eval'} mode,"

@@ -159,6 +159,13 @@ def brought(by: str) -> str:
     return "data converted to a tensor" if by in UNNAMED else by
 
 
+def cut_in_words(by: str) -> str:
+    """What cut a graph, as the program writes it: "detach()", ".data"."""
+    if by == "data":
+        return ".data"
+    return f"{by}()" if by.isidentifier() else f"`{by}`"
+
+
 @dataclass(frozen=True, slots=True)
 class TensorOrigin:
     """The call that created a tensor from data."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
 from gradscope.analysis.identity.sites import Site, at
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.acts import Done, cut_in_words
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
@@ -179,24 +179,20 @@ def _rank(act: Done[CutAct]) -> int:
     return {"detach": 1, "data": 1, "item": 2, "tolist": 2, "numpy": 2}.get(act.facts.by, 0)
 
 
-def _called(act: Done[CutAct]) -> str:
-    by = act.facts.by
-    if by == "data":
-        return ".data"
-    return f"{by}()" if by.isidentifier() else f"`{by}`"
-
-
 def _of_cut(
     training: Training, acts: list[Done[CutAct]], lost: set[int], others: list[Done[CutAct]]
 ) -> Found:
     act, by = acts[0], acts[0].facts.by
     site = training.acts.site(act)
-    called = _called(act)
+    called = cut_in_words(by)
     times = f", {len(acts)} times" if len(acts) > 1 else ""
     return Found(
         message=f"{training.named(lost)} {_get(lost)} no gradient: {called} cut the graph after "
         f"{'them' if len(lost) > 1 else 'it'}{at(site)}{times}"
-        + "".join(f", and {_called(each)}{at(training.acts.site(each))}" for each in others[:2]),
+        + "".join(
+            f", and {cut_in_words(each.facts.by)}{at(training.acts.site(each))}"
+            for each in others[:2]
+        ),
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in acts[:3]),
         why=f"the optimizer holds {'them' if len(lost) > 1 else 'it'}, the cut tensor was computed "
