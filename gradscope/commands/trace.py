@@ -193,9 +193,8 @@ def trace(
     name, *arguments = script
     say = _unsaid if quiet else _say
     waited, level = _waited(stop_on, level, say)
-    live, level = _live(
-        breaks or [], break_in, execute, level, say, post_mortem, dap, screen, waited
-    )
+    stops = breaks or [], break_in, execute, level
+    live, level = _live(*stops, say, post_mortem, dap, screen, waited)
     options = TraceOptions(
         script=name,
         arguments=tuple(arguments),
@@ -215,23 +214,23 @@ def trace(
         ends=not gc.isenabled(),  # the process is gradscope's own
     )
     outcome = _outcome(options, say)
-    if outcome.code == ExitCode.MISUSED:
-        _say_which_options_the_script_got(context, arguments)
+    _say_which_options_the_script_got(context, outcome.code, arguments)
     if live is not None:
         live.over()
-    if waited is not None and outcome.stopped:
-        _stopped(waited, outcome.code)
+    _say_what_stopped(waited, outcome)
     _sum_up(outcome, output, quiet=quiet, verbose=verbose)
     if options.ends:
         gc.enable()  # do not freeze objects of the script
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
 
 
-def _say_which_options_the_script_got(context: typer.Context, arguments: list[str]) -> None:
+def _say_which_options_the_script_got(
+    context: typer.Context, code: int, arguments: list[str]
+) -> None:
     """For a script that refused its arguments: some may have been meant for gradscope."""
     known = {name for each in context.command.params for name in (*each.opts, *each.secondary_opts)}
     meant = [each for each in arguments if each.partition("=")[0] in known]
-    if meant:
+    if code == ExitCode.MISUSED and meant:
         _say(f"the script got {' '.join(meant)}; options of gradscope go before the script")
 
 
@@ -290,8 +289,11 @@ def _waited(
     return waited, needed
 
 
-def _stopped(waited: "Waited", code: int) -> None:
+def _say_what_stopped(waited: "Waited | None", outcome: "Outcome") -> None:
     """Report what --stop-on found."""
+    if waited is None or not outcome.stopped:
+        return
+    code = outcome.code
     went_on = "" if code == ExitCode.STOPPED else f"; the script went on and ended with {code}"
     _say(f"--stop-on {waited.words} found{went_on}:")
     _write(f"{line}\n" for line in waited.lines(min(_columns(), WIDTH_OF_A_FINDING)))

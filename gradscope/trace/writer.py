@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from gradscope.errors import LateBlockError
 from gradscope.trace.assemble import assemble
 from gradscope.trace.file.file_writer import FileWriter
-from gradscope.trace.file.intern import InternedTexts
+from gradscope.trace.file.intern import TextWriter
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
@@ -82,24 +82,15 @@ class NullWriter:
         self._closed = True
 
 
-class MemoryWriter:
+class MemoryWriter(TextWriter):
     """Rows kept in memory, as the trace they make."""
 
     def __init__(self) -> None:
-        self._texts = InternedTexts()
+        super().__init__()
         self._blocks: list[Block] = []
         self._lock = RLock()
         self._sealed = 0
         self._closed = False
-
-    def intern(self, text: str) -> int:
-        return self._texts.intern(text)
-
-    def intern_code(self, text: str) -> int:
-        return self._texts.intern_code(text)
-
-    def hide(self, secrets: Iterable[str]) -> None:
-        self._texts.hide(secrets)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         if block := prepared(row, columns, amend=amend, texts=len(self._texts)):

@@ -27,7 +27,6 @@ LARGE_CLASSES = {
     "runtime/core/autograd/engine/graph_task.py::GraphTask": (28, 2),
     "runtime/core/state/thread.py::ThreadState": (39, 8),
     "runtime/fast/capture/plan/plan.py::ReplayPlan": (25, 16),
-    "trace/file/file_writer.py::FileWriter": (21, 22),
     "watch/native/native_walker.py::NativeWalker": (27, 16),
 }
 """Attributes and methods of classes that have more than they should."""

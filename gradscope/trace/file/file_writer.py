@@ -19,7 +19,7 @@ from gradscope.trace.file.background_write import Pen
 from gradscope.trace.file.compression import packer
 from gradscope.trace.file.file_lines import block_lines, completed, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry
-from gradscope.trace.file.intern import InternedTexts
+from gradscope.trace.file.intern import TextWriter
 from gradscope.trace.file.opening import opened
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
@@ -29,7 +29,7 @@ from gradscope.trace.table import Block
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from gradscope.trace.schema.declare import Row
@@ -61,7 +61,7 @@ class WriteProgress:
     dropped: Mapping[str, int] | None = None  # rows left out since the budget was reached, by table
 
 
-class FileWriter:
+class FileWriter(TextWriter):
     """Appends rows to a trace file; a full disk ends the recording, not the program.
 
     `max_bytes`: a window that would make the file larger is left out, with all later ones, and
@@ -85,7 +85,7 @@ class FileWriter:
         self._pack = packer(self.path)
         self._max_bytes = max_bytes
         self._queued = queued
-        self._texts = InternedTexts()
+        super().__init__()
         self._windows = deque(
             [FileWindow(1)]
         )  # the last one is open; those before wait to be written
@@ -97,7 +97,6 @@ class FileWriter:
         self._filling: Final = RLock()
         self._writing: Final = RLock()
         self._changed: Final = Condition()
-        self._process = os.getpid()
         try:
             file, self.path = opened(self.path)
             self._pen = Pen(file, self.path.absolute())
@@ -116,16 +115,6 @@ class FileWriter:
         atexit.register(self.close)
 
     # Called by producers ----------------------------------------------------------------------
-
-    def intern(self, text: str) -> int:
-        # In a fork, a thread that no longer exists may hold the lock.
-        return 0 if self._process != os.getpid() else self._texts.intern(text)
-
-    def intern_code(self, text: str) -> int:
-        return 0 if self._process != os.getpid() else self._texts.intern_code(text)
-
-    def hide(self, secrets: Iterable[str]) -> None:
-        self._texts.hide(secrets)
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
         block = prepared(row, columns, amend=amend, texts=len(self._texts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
@@ -90,3 +91,21 @@ class InternedTexts:
 
 def _stored(text: str) -> str:
     return clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+
+
+class TextWriter:
+    """The part of a writer that interns texts. A process forked from its own interns none."""
+
+    def __init__(self) -> None:
+        self._texts = InternedTexts()
+        self._process = os.getpid()
+
+    def intern(self, text: str) -> int:
+        # In a fork, a thread that no longer exists may hold the lock.
+        return 0 if self._process != os.getpid() else self._texts.intern(text)
+
+    def intern_code(self, text: str) -> int:
+        return 0 if self._process != os.getpid() else self._texts.intern_code(text)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        self._texts.hide(secrets)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gradscope.trace.privacy.names import NUMBER, Mark, fits, is_mixed, mark_of, words_of
+from gradscope.trace.privacy.secret_names import (
+    NUMBER,
+    Marking,
+    fits,
+    is_mixed,
+    mark_of,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +51,12 @@ def without_pairs(
         if named.start() < done or (is_skipped is not None and is_skipped(named.start())):
             continue
         mark = mark_of(named["name"], quoted=False)
-        if mark is Mark.NONE:
+        if mark is Marking.NONE:
             continue
         start = named.end()
         scheme = SCHEME.match(text, start)
         value = _value(text, scheme.end() if scheme else start)
-        if scheme is not None and (mark is Mark.ALWAYS or is_mixed(value)):
+        if scheme is not None and (mark is Marking.ALWAYS or is_mixed(value)):
             start = scheme.end()
         elif scheme is not None or not _is_secret(named, mark, value):
             continue
@@ -65,7 +72,7 @@ def _value(text: str, start: int) -> str:
     return "" if found is None or is_prefix else found[0].rstrip(AFTER)
 
 
-def _is_secret(named: re.Match[str], mark: Mark, value: str) -> bool:
+def _is_secret(named: re.Match[str], mark: Marking, value: str) -> bool:
     if not value or value.lower() in PLAIN or NO_VALUE.match(value):
         return False
     name, sign = named["name"].lower(), named["sign"]

@@ -10,7 +10,7 @@ import orjson
 
 from gradscope.trace.assemble import assemble
 from gradscope.trace.file.intern import InternedTexts
-from gradscope.trace.privacy.names import words_of
+from gradscope.trace.privacy.secret_names import words_of
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.schema.run_facts import ARGUMENTS

@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gradscope.trace.privacy.code_texts import in_texts
-from gradscope.trace.privacy.names import Mark, fits, is_mixed, mark_of, words
 from gradscope.trace.privacy.pairs import without_pairs
+from gradscope.trace.privacy.secret_names import Marking, fits, is_mixed, mark_of, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -137,12 +137,12 @@ def _is_assigned_secret(found: re.Match[str]) -> bool:
     value = found["value"]
     mark = mark_of(found["name"])
     last = (found["type"] or "").strip().rpartition(" ")[2]
-    if mark is Mark.NONE and last.islower():
+    if mark is Marking.NONE and last.islower():
         mark = mark_of(last)  # class C: token = "abc"
     sign, name = found["sign"], found["name"].lower()
     is_word = name == "token" and (sign in {"==", "!="} or (sign == ":" and not found["named"]))
     if is_word or (sign == "," and name in AMBIGUOUS):
-        mark = min(mark, Mark.IF_MIXED)  # unknown token: 'abc'; "token", "abc"
+        mark = min(mark, Marking.IF_MIXED)  # unknown token: 'abc'; "token", "abc"
     if sign == "," and not found["named"]:
         return False
     return fits(mark, value) and not value.startswith(("<", "[", "{", MASK))
@@ -151,7 +151,7 @@ def _is_assigned_secret(found: re.Match[str]) -> bool:
 def _unlisted(found: re.Match[str], hide: Callable[[str], str]) -> str:
     mark = mark_of(found["name"])
     if found["name"].lower() in AMBIGUOUS:
-        mark = min(mark, Mark.IF_MIXED)
+        mark = min(mark, Marking.IF_MIXED)
 
     def hidden(item: re.Match[str]) -> str:
         value = item["value"]
@@ -163,7 +163,9 @@ def _unlisted(found: re.Match[str], hide: Callable[[str], str]) -> str:
 
 def _in_query(found: re.Match[str], hide: Callable[[str], str]) -> str:
     last = words(found[2])[-1:]
-    is_secret = last in (["key"], ["token"], ["auth"], ["pass"]) or mark_of(found[2]) is Mark.ALWAYS
+    is_secret = (
+        last in (["key"], ["token"], ["auth"], ["pass"]) or mark_of(found[2]) is Marking.ALWAYS
+    )
     return found[1] + hide(found[3]) if is_secret and found[3] != MASK else found[0]
 
 
@@ -172,11 +174,11 @@ def _is_secret(option: str, value: str) -> bool:
     name = option.rpartition(".")[2]
     mark = mark_of(name)
     last = words(name)[-1:]
-    if last in (["tokens"], ["keys"]) and mark is not Mark.ALWAYS:
+    if last in (["tokens"], ["keys"]) and mark is not Marking.ALWAYS:
         is_path = "/" in value or re.search(r"\.[a-z]\w{1,5}$", value) is not None
         return is_mixed(value) and not is_path
     is_number = value.replace(".", "").replace("-", "").isdigit()
-    is_other = last != ["key"] and mark is Mark.IF_RANDOM  # --pad-token, --first-pass
-    if is_number or is_other or mark is Mark.NONE:
+    is_other = last != ["key"] and mark is Marking.IF_RANDOM  # --pad-token, --first-pass
+    if is_number or is_other or mark is Marking.NONE:
         return fits(mark, value)
     return value != "" and not value.startswith(("<", "["))

@@ -83,7 +83,7 @@ def stops(ran: subprocess.CompletedProcess[str]) -> list[str]:
     return [
         line
         for line in said
-        if " at train.py:" in line and "(" in line and not line.startswith(("GS", "1 child"))
+        if " at train.py:" in line and "(" in line and not line.startswith(("GS", "  ", "1 child"))
     ]
 
 

@@ -51,9 +51,8 @@ BETWEEN = SAME_NUMBERS | {
 def vanishing_gradient(trace: Trace) -> Iterator[Found]:
     """Gradients vanish on their way back: the first layers receive almost none.
 
-    The rule reports a weight whose gradient is below 1e-7, and 100,000 times smaller than another
-    weight's, in each step. The finding names a layer: from there to the input, gradients are less
-    than a thousandth of the largest.
+    The rule reports weights whose gradient is below 1e-7, and 100,000 times below that of another,
+    in each step. From the layer it names to the input, gradients are under 1/1,000 of the largest.
 
     Bad:
         w = [torch.tensor([[0.3, -0.2], [0.1, 0.4]], requires_grad=True) for _ in range(12)]

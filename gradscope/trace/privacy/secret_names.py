@@ -11,7 +11,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Mark(IntEnum):
+class Marking(IntEnum):
     """How far a name marks its value as a secret."""
 
     NONE = 0
@@ -54,31 +54,31 @@ def words(name: str) -> list[str]:
     return [word.lower() for word in WORDS.findall(name)]
 
 
-def mark_of(name: str, *, quoted: bool = True) -> Mark:
+def mark_of(name: str, *, quoted: bool = True) -> Marking:
     """How far a name marks its value, which is a literal (`quoted`) or a word of a text."""
     found = words(name)
     if not found:
-        return Mark.NONE
+        return Marking.NONE
     *before, last = found
     if ALWAYS & {*found}:
         is_last = last in ALWAYS or last in {"key", "keys", "token", "tokens"}
-        return Mark.ALWAYS if quoted or is_last else Mark.IF_MIXED
+        return Marking.ALWAYS if quoted or is_last else Marking.IF_MIXED
     if last in {"key", "keys"}:
-        return Mark.ALWAYS if KEYS & {*before} else Mark.IF_RANDOM
+        return Marking.ALWAYS if KEYS & {*before} else Marking.IF_RANDOM
     if last in {"token", "tokens"}:
         return _of_token(before, last, quoted=quoted)
     if last == "pass":
         known = not before or bool(PASSES & {*before})
-        return Mark.IF_RANDOM if not known else Mark.ALWAYS if quoted else Mark.IF_MIXED
-    return Mark.IF_MIXED if last == "auth" else Mark.NONE
+        return Marking.IF_RANDOM if not known else Marking.ALWAYS if quoted else Marking.IF_MIXED
+    return Marking.IF_MIXED if last == "auth" else Marking.NONE
 
 
-def _of_token(before: list[str], last: str, *, quoted: bool) -> Mark:
+def _of_token(before: list[str], last: str, *, quoted: bool) -> Marking:
     if TOKENS & {*before}:
-        return Mark.ALWAYS
+        return Marking.ALWAYS
     if OF_TEXTS & {*before}:
-        return Mark.IF_RANDOM
-    return Mark.ALWAYS if quoted and not before and last == "token" else Mark.IF_MIXED
+        return Marking.IF_RANDOM
+    return Marking.ALWAYS if quoted and not before and last == "token" else Marking.IF_MIXED
 
 
 def is_mixed(value: str) -> bool:
@@ -97,8 +97,10 @@ def is_random(value: str) -> bool:
     return digits > 3 or (digits > 1 and is_both and "_" not in value)
 
 
-def fits(mark: Mark, value: str) -> bool:
+def fits(mark: Marking, value: str) -> bool:
     """Whether a value is as random as the mark of its name requires."""
-    if mark is Mark.ALWAYS:
+    if mark is Marking.ALWAYS:
         return True
-    return {Mark.IF_MIXED: is_mixed, Mark.IF_RANDOM: is_random}.get(mark, lambda _: False)(value)
+    return {Marking.IF_MIXED: is_mixed, Marking.IF_RANDOM: is_random}.get(mark, lambda _: False)(
+        value
+    )
