@@ -15,6 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import CO_OPTIMIZED
+from threading import get_ident
 from time import perf_counter_ns
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,6 +86,7 @@ class KeptGraphs:
         self._tensor, self._module = torch.Tensor, torch.nn.Module
         self._acts = acts
         self._ends: list[int] = []  # of steps: the engine's mark then
+        self._threads: set[int] = set()  # that ended them; of several, steps overlap
         self._looks = 0
         self._next = 2
         self._spent = 0
@@ -96,6 +98,7 @@ class KeptGraphs:
     def step_ended(self, frame: FrameType) -> None:
         """Called when a step ends: an optimizer stepped, or there is none."""
         self._ends.append(self._acts.look.mark())
+        self._threads.add(get_ident())
         steps = len(self._ends)
         if steps >= self._next:
             self._next = steps + 1 if steps < 4 else steps * 3 // 2
@@ -129,6 +132,8 @@ class KeptGraphs:
             self._look(_innermost(error), "error")
 
     def _look(self, frame: FrameType | None, when: str) -> None:
+        if len(self._threads) > 1:
+            return
         began = perf_counter_ns()
         found: dict[HoldingName, HeldGraph] = {}
         for name, tensor in GraphWalk(self._tensor, self._module, self._acts).of(frame):

@@ -132,3 +132,31 @@ def test_what_still_holds_a_former_graph_is_told_where_a_second_backward_ended_i
     (found,) = (each for each in inspect(trace).findings if each.rule == "GS303")
     assert "it reads a tensor kept at script.py:12 with its graph" in found.why
     assert found.fix == "write `fresh.append(x.detach())` instead of `fresh.append(x)`"
+
+
+THREADS = """\
+import threading, torch
+
+def train():
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(6):
+        x = torch.ones(2, 3)
+        for _ in range(4):
+            x = model(x) * torch.ones(3)
+            turn.wait()
+        loss = x.mean()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+
+turn = threading.Barrier(3)
+threads = [threading.Thread(target=train) for _ in range(3)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+def test_steps_of_several_threads_overlap_and_are_not_checked(house: House) -> None:
+    house.write(THREADS)
+    house.trace("script.py")
+
+    assert [each.rule for each in inspect(house.recorded()).findings if each.rule == "GS601"] == []

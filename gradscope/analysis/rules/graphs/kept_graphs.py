@@ -29,7 +29,7 @@ def graph_kept(trace: Trace) -> Iterator[Found]:
     A loss that is put into a list, or added to a running total, keeps its graph alive, with all
     tensors saved there that no backward released. So memory grows from step to step. Values kept
     for later need `.item()` or `.detach()`. The rule checks Python names at the ends of some steps;
-    it does not see what only C++ code holds.
+    it does not see what only C++ code holds, and checks nothing where several threads train.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
