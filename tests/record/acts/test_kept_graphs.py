@@ -137,19 +137,23 @@ def test_what_still_holds_a_former_graph_is_told_where_a_second_backward_ended_i
 THREADS = """\
 import threading, torch
 
-def train():
+def train(number):
     model = torch.nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(6):
         x = torch.ones(2, 3)
-        for _ in range(4):
+        for part in range(3):
             x = model(x) * torch.ones(3)
             turn.wait()
-        loss = x.mean()
-        optimizer.zero_grad(); loss.backward(); optimizer.step()
+            if part == number:  # the others are in the middle of theirs
+                losses[number] = x.mean()
+                optimizer.zero_grad(); losses[number].backward(); optimizer.step()
+            turn.wait()
+        losses[number] = x.mean()
 
+losses = {}
 turn = threading.Barrier(3)
-threads = [threading.Thread(target=train) for _ in range(3)]
+threads = [threading.Thread(target=train, args=(number,)) for number in range(3)]
 for each in threads: each.start()
 for each in threads: each.join()
 """
