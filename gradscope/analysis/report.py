@@ -130,7 +130,7 @@ def inspect(
     chosen = choose(all_rules(), rules, ignore)
     able = [rule for rule in chosen if rule.can_check(trace)]
     guard = Guard()
-    found = _worst_first(trace, able, guard)
+    found = worst_first(trace, able, guard)
     failed = {fault.rule for fault in guard.faults}
 
     def times(what: str, make: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
@@ -167,7 +167,7 @@ def _partly(trace: Trace, rule: Rule) -> Unchecked:
     return Unchecked(rule.id, rule.slug, rule.fully, (), command)
 
 
-def _worst_first(trace: Trace, rules: Sequence[Rule], guard: Guard) -> tuple[Finding, ...]:
+def worst_first(trace: Trace, rules: Sequence[Rule], guard: Guard) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for number, rule in enumerate(rules):
         tell("checking rules", number, len(rules))

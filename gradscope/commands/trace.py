@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradscope.debug.live.stopping import Live
     from gradscope.record.run_script import Outcome, TraceOptions
 
-WIDTH_OF_A_LOG, WIDTH_OF_A_FINDING = 200, 100
+WIDTH_OF_A_LOG = 200
 _what_option = partial(typer.Option, rich_help_panel="What to record")
 _stop_option = partial(typer.Option, rich_help_panel="Stop and debug")
 _privacy_option = partial(typer.Option, rich_help_panel="Privacy")
@@ -296,7 +296,7 @@ def _say_what_stopped(waited: "Waited | None", outcome: "Outcome") -> None:
     code = outcome.code
     went_on = "" if code == ExitCode.STOPPED else f"; the script went on and ended with {code}"
     _say(f"--stop-on {waited.words} found{went_on}:")
-    _write(f"{line}\n" for line in waited.lines(min(_columns(), WIDTH_OF_A_FINDING)))
+    _write(f"{line}\n" for line in waited.lines(_columns()))
 
 
 def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> None:

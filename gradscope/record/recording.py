@@ -264,9 +264,8 @@ class Recording:
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)
-        for why, steps in self._left_out.counts():
-            part = {"in_part": self._left_out.in_part} if why == "dropped" else {}
-            self._put(why, {"steps": steps, **{key: many for key, many in part.items() if many}})
+        for why, counts in self._left_out.counts():
+            self._put(why, counts)
 
     def abandon(self) -> None:
         """Stop without writing: this is a forked child, and the trace belongs to its parent."""

@@ -114,8 +114,7 @@ def _not_a_module(wanted: str, inside: Sequence[str]) -> None:
     choices = list(dict.fromkeys(inside))
     if len(choices) < 2:
         return
-    more = f", … ({len(choices)} in all)" if len(choices) > SHOWN else ""
-    listed = " or ".join(choices) if len(choices) == 2 else ", ".join(choices[:SHOWN]) + more
+    listed = " or ".join(choices) if len(choices) == 2 else _first_of(choices)
     raise UnknownNameError(f"{wanted} is a module; choose {listed}")
 
 
@@ -124,8 +123,12 @@ def _parameters(trace: Trace, names: Mapping[int, str]) -> str:
     table = trace.table(Tensor)
     asking = table["id"][table["leaf"] & table["requires_grad"]].tolist()
     known = list(dict.fromkeys(names[id] for id in asking if names[id]))
-    more = f", … ({len(known)} in all)" if len(known) > SHOWN else ""
-    return f"; its parameters are {', '.join(known[:SHOWN])}{more}" if known else ""
+    return f"; its parameters are {_first_of(known)}" if known else ""
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = f", … ({len(names)} in all)" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def _ids(trace: Trace, kind: type[Tensor | Op]) -> str:

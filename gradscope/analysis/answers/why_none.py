@@ -12,7 +12,9 @@ from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, by_of, cut_in_words
 from gradscope.analysis.program.training import Training
-from gradscope.analysis.report import inspect
+from gradscope.analysis.report import Guard, worst_first
+from gradscope.analysis.rules import all_rules
+from gradscope.analysis.rules.registry import choose
 from gradscope.analysis.rules.trained.forwards import cuts_that_go_on
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
@@ -97,7 +99,8 @@ EXPLAIN = ("GS401", "GS402", "GS405", "GS411")
 
 def _explained_by(trace: Trace, tensor: int) -> Finding | None:
     """The finding of `inspect` about this parameter."""
-    found = inspect(trace, rules=EXPLAIN).findings
+    rules = [rule for rule in choose(all_rules(), EXPLAIN, ()) if rule.can_check(trace)]
+    found = worst_first(trace, rules, Guard())
     return next((each for each in found if tensor in each.parameters), None)
 
 

@@ -79,7 +79,7 @@ def summary(trace: Trace) -> Summary:
         events=trace.event_count,
         hook_calls=len(trace.table(HookBegin)),
         in_place_writes=len(trace.table(Version)),
-        is_partial="op.why" in meta.get("absent", ()),
+        is_partial=not trace.sees("op.why"),
         errors=len(trace.table(Error)),
         saved_peak_bytes=saved_peak(trace).bytes,
         forward_ns=_covered_by_ops(trace, ProgramPart.FORWARD, own),

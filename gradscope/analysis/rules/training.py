@@ -210,11 +210,10 @@ CUTS_TOO = re.compile(r"\bnp\.|\bnumpy\b|\.tolist\(|\.item\(|torch\.(?:tensor|fr
 
 def _uncut(site: Site, by: str, they: str) -> str:
     part = REMOVED.get(by, "")
-    if CUTS_TOO.search(site.text.replace(part, "")):
-        return f"if {they} should learn, keep using tensors: `torch.stack`, `torch.where`, indexing"
-    if part and part in site.text:
+    cuts_twice = CUTS_TOO.search(site.text.replace(part, "")) is not None
+    if part and part in site.text and not cuts_twice:
         return f"if {they} should learn, write `{code_of(site.text).replace(part, '')}`"
-    if by in ("tolist", "numpy"):
+    if cuts_twice or by in ("tolist", "numpy"):
         return f"if {they} should learn, keep using tensors: `torch.stack`, `torch.where`, indexing"
     return f"if {they} should learn, keep the tensor with its graph"
 

@@ -52,8 +52,10 @@ class Waited:
     def lines(self, width: int) -> list[str]:
         """The findings, as printed by `inspect`."""
         from gradscope.render.terminal.cells import UNICODE
+        from gradscope.render.views.recorded import EXPLANATION_WIDTH
         from gradscope.render.views.report import findings_lines
 
+        width = min(width, EXPLANATION_WIDTH)
         return [each.plain.rstrip() for each in findings_lines(self.findings, width, UNICODE)]
 
     def _looking(self) -> "list[Rule]":

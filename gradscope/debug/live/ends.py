@@ -45,14 +45,13 @@ class Looks:
 
     def __init__(self) -> None:
         self._began = perf_counter()
-        self._last = self._spent = 0.0
-        self._per_event = inf
-        self._are_imports_done = False
+        self._last = -inf  # none yet
+        self._spent = self._per_event = 0.0
 
     def may(self, events: int, pause: float = 0.0) -> bool:
         """Whether this many events may be inspected now; `pause`: least time between two."""
         now = perf_counter()
-        foreseen = self._spent + (self._per_event * events if self._per_event < inf else 0)
+        foreseen = self._spent + self._per_event * events
         return now - self._last >= pause and foreseen <= AT_FIRST + SHARE * (now - self._began)
 
     @contextmanager
@@ -62,11 +61,11 @@ class Looks:
         try:
             yield
         finally:
-            self._last = perf_counter()
-            if self._are_imports_done:
-                self._per_event = min(self._per_event, (self._last - began) / max(events, FEW))
+            is_first, self._last = self._last == -inf, perf_counter()
+            if not is_first:
+                cost = (self._last - began) / max(events, FEW)
+                self._per_event = min(self._per_event or inf, cost)
                 self._spent += self._last - began
-            self._are_imports_done = True
 
 
 class StopOnFinding:

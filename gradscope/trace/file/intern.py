@@ -15,7 +15,7 @@ from gradscope.trace.table import Block
 from gradscope.trace.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 # Note [Interrupted anywhere]
 # Ctrl-C, or a signal handler that raises, can end any Python statement halfway; a recording must
@@ -46,39 +46,31 @@ class InternedTexts:
     def intern(self, text: str) -> int:
         """The id of this text, with secrets masked; the same for the same text."""
         id = self._ids.get(text)
-        return self._add(text) if id is None else id
+        return self._add(text, self._ids, masked, self._known.masked) if id is None else id
 
     def intern_code(self, text: str) -> int:
         """The id of a source text, with secrets masked in its literals and comments."""
         id = self._codes.get(text)
-        return self._add_code(text) if id is None else id
+        if id is not None:
+            return id
+        return self._add(text, self._codes, masked_code, self._known.masked_code)
 
     def hide(self, secrets: Iterable[str]) -> None:
         """From now on, mask these secrets in every new text."""
         with self._lock:
             self._known = KnownSecrets(self._known.secrets | {*secrets})
 
-    def _add(self, text: str) -> int:
+    def _add(self, text: str, ids: dict[str, int], *masks: Callable[[str], str]) -> int:
         with self._lock:
-            shown = self._known.masked(masked(_stored(text)))
-            id = self._ids.get(shown)
+            shown = clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+            for mask in masks:
+                shown = mask(shown)
+            id = ids.get(shown)
             if id is None:
-                id = self._ids[shown] = self._append(shown)
-            self._ids[text] = id
+                self._texts.append(shown)
+                id = ids[shown] = len(self._texts) - 1
+            ids[text] = id
             return id
-
-    def _add_code(self, text: str) -> int:
-        with self._lock:
-            shown = self._known.masked_code(masked_code(_stored(text)))
-            id = self._codes.get(shown)
-            if id is None:
-                id = self._codes[shown] = self._append(shown)
-            self._codes[text] = id
-            return id
-
-    def _append(self, text: str) -> int:
-        self._texts.append(text)
-        return len(self._texts) - 1
 
     def block(self, ids: Sequence[int]) -> list[Block]:
         """The rows of these ids: one block, or none."""
@@ -87,10 +79,6 @@ class InternedTexts:
         texts = np.empty(len(ids), object)
         texts[:] = [self._texts[id] for id in ids]
         return [Block(String.TABLE, len(ids), {"id": np.array(ids, np.int64), "text": texts})]
-
-
-def _stored(text: str) -> str:
-    return clean(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
 
 
 class TextWriter:

@@ -88,7 +88,7 @@ class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
             probe.take_callables(self)
 
     def finish(self) -> None:
-        """Release references at the end of the recording, because nobody reads notes any more.
+        """Release references at the end of the recording, because notes are no longer read.
 
         A call that is running in another thread holds the callable that it found, and so all its
         data; a call that starts now finds the Python version.

@@ -21,7 +21,7 @@ class LeftOutSteps:
         self._counts = {"unwanted": 0, "dropped": 0}
         self._why = ""  # why the current step, or the rest of it, is left out
         self._cut = False  # the current step was recorded up to the end of a backward
-        self.in_part = 0  # number of such steps
+        self._in_part = 0  # number of such steps
         self._pause: Pause | None = None
 
     def step_begins(self, session: Session, number: int) -> None:
@@ -44,17 +44,18 @@ class LeftOutSteps:
         """Called at the end of a backward: pause if there is no room for the rest of the step."""
         if self.may_be_some and self._pause is None and not self._has_room(session):
             self._cut = True
-            self.in_part += 1
+            self._in_part += 1
             self._leave_out(session, "dropped")
 
-    def counts(self) -> Iterator[tuple[str, int]]:
+    def counts(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Reasons and numbers of left-out steps, including the current one if it is a step."""
         paused = self._pause
         is_step = paused is not None and (self._cut or paused.saw_backward)
         for why, before in self._counts.items():
             steps = before + (is_step and why == self._why)
             if steps:
-                yield why, steps
+                has_parts = why == "dropped" and self._in_part
+                yield why, {"steps": steps} | ({"in_part": self._in_part} if has_parts else {})
 
     def _has_room(self, session: Session) -> bool:
         return self._max_events is None or session.source.events() < self._max_events

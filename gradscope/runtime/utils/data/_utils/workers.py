@@ -82,7 +82,7 @@ class Workers:
                 raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
 
     def _gone(self, worker: Worker) -> None:
-        """Handle a closed pipe: the worker was told to stop, or it has died."""
+        """Handle a closed pipe: the worker was asked to stop, or has crashed."""
         worker.results.close()
         if not worker.active:
             return
