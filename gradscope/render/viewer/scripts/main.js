@@ -13,7 +13,7 @@ import { Legend } from "./panels/legend.js";
 import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Search } from "./panels/search.js";
-import { Timeline } from "./panels/timeline.js";
+import { Timeline } from "./time/timeline.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const LOOKS = ["", "light", "dark"];
@@ -197,8 +197,8 @@ async function begin() {
   const critical = criticalPath(app);
   const graph = new GraphPanel(app, colours);
   app.view = graph.view;
-  const timeline = new Timeline(app, colours);
   const graphs = new Graphs(app);
+  const timeline = new Timeline(graphs, colours);
   const outline = new Outline(app);
   new Details(graphs);
   const legend = new Legend(app);
@@ -226,6 +226,7 @@ async function begin() {
   address(app, graphs);
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
+  Object.defineProperty(app, "timeline", { value: timeline });
   app.tell("backward", "picture", "selection", "event");
   app.flush();
   graph.resize();

@@ -12,7 +12,7 @@ const LEGIBLE = 0.55;
 
 /**
  * What changed, for panels to look at.
- * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range"} Change
+ * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range" | "window"} Change
  */
 
 /** The page's state. */
@@ -34,6 +34,8 @@ export class App {
     this.backward = -1;
     this.root = 0;
     this.open = new Set();
+    /** The moment that the playhead is at, and the last event at or before it. */
+    this.t = 0;
     this.event = 0;
     this.critical = false;
     this.coloring = "kind";
@@ -88,7 +90,7 @@ export class App {
       this.root = root;
       this.open = this.usual(root);
     }
-    this.event = this.events[1];
+    this.toEnd();
     this.range = null;
     this.states.go(this.event, this.backward);
     this.draw();
@@ -161,7 +163,7 @@ export class App {
     this.open = this.usual(this.root);
     if (!stay) {
       this.backward = this.model.backwards.get("step").findIndex((/** @type {number} */ each) => this.tree.steps.get(each) === step);
-      this.event = this.events[1];
+      this.toEnd();
     }
     this.draw();
     this.tell("backward", "picture", "event");
@@ -224,7 +226,47 @@ export class App {
   go(event) {
     const [first, last] = this.events;
     this.event = Math.min(Math.max(event, first), last);
+    this.t = this.timeOf(this.event);
     this.tell("event");
+  }
+
+  /** Go to a moment. Before the first event shown, the event is the one before that. @param {number} t */
+  goTo(t) {
+    const times = this.model.events.get("t");
+    const [first, last] = this.events;
+    let [low, high] = [times.length ? first - 1 : last, last];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (times[middle] <= t) low = middle;
+      else high = middle - 1;
+    }
+    [this.t, this.event] = [t, low];
+    this.tell("event");
+  }
+
+  /** Go to the next event, or to the one before: each is visited, also where several are at one time. @param {1 | -1} step */
+  turn(step) {
+    const between = this.t > this.timeOf(this.event);
+    if (step > 0 || this.event >= this.events[0]) this.go(step < 0 && between ? this.event : this.event + step);
+  }
+
+  toEnd() {
+    this.event = this.events[1];
+    this.t = this.timeOf(this.event);
+  }
+
+  /** @param {number} event */
+  timeOf(event) {
+    return this.model.events.get("t")[event] ?? 0;
+  }
+
+  /** The group of a module in what is shown; -1 for none. @param {string} path */
+  groupAt(path) {
+    const { tree, model } = this;
+    for (let group = path ? this.root : tree.size; group < tree.size; group += 1) {
+      if (model.groups.text("path", group) === path && tree.contains(this.root, group)) return group;
+    }
+    return -1;
   }
 
   /** The nodes in a group and in those inside it. @param {number} group @returns {Int32Array} */
@@ -269,7 +311,8 @@ export class App {
     const parts = [];
     const [, last] = this.events;
     if (this.backward !== this.firstBackward()) parts.push(`b=${this.backward}`);
-    if (this.event !== last) parts.push(`e=${this.event}`);
+    if (this.t !== this.timeOf(this.event)) parts.push(`t=${Math.round(this.t)}`);
+    else if (this.event !== last) parts.push(`e=${this.event}`);
     if (this.node >= 0) parts.push(`n=${encodeURIComponent(this.model.unique(this.node))}`);
     if (this.group >= 0) parts.push(`g=${this.group}`);
     if (this.flipped) parts.push(`o=${this.flipped}`);
@@ -307,6 +350,7 @@ export class App {
     const name = plain(said.get("n"));
     if (name) this.selectNode(this.model.nodeNamed(name));
     if (number("e") >= 0) this.go(number("e"));
+    else if (number("t") >= 0) this.goTo(number("t"));
   }
 }
 

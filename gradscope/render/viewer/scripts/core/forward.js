@@ -125,6 +125,7 @@ export class Graphs {
     if (!forward) return;
     if (changes.has("backward")) forward.setBackward(main.backward);
     forward.event = main.event;
+    forward.t = main.t;
     forward.range = main.range;
     forward.coloring = main.coloring;
     if (changes.has("selection")) this.toForward(false);

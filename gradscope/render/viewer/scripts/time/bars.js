@@ -1,0 +1,237 @@
+/** All bars of the page: modules, calls, nodes, hooks and spans of each thread, in rows. */
+
+import { ordinalsOf } from "../core/data.js";
+import { BarRow, nestedRows, unionOf, without } from "./bar_row.js";
+
+/** @typedef {import("../core/data.js").Model} Model */
+/** @typedef {import("../core/data.js").Table} Table */
+/** @typedef {"spans" | "modules" | "calls" | "nodes" | "hooks"} Kind */
+
+/** What a thread did, from the outside in. @type {Kind[]} */
+export const KINDS_OF_BARS = ["spans", "modules", "calls", "nodes", "hooks"];
+const OWN = "own work";
+const WORK = ["optimizer", "collective"];
+
+/** The rows of one thread. */
+class ThreadBars {
+  /** @param {number} id @param {string} name */
+  constructor(id, name) {
+    this.id = id;
+    this.name = name;
+    /** @type {Partial<Record<Kind, BarRow[]>>} */
+    this.rows = {};
+    /** When it ran a node, a call, an optimizer step or a collective. Like the next two, without gradscope's own work. @type {BarRow} */
+    this.busy = new BarRow([], [], []);
+    /** When it ran a node. @type {BarRow} */
+    this.ran = this.busy;
+    /** When it ran a call. @type {BarRow} */
+    this.called = this.busy;
+    /** Gradscope's own work. @type {BarRow} */
+    this.own = this.busy;
+    /** When it ran an optimizer step or a collective. @type {BarRow} */
+    this.worked = this.busy;
+    /** When it was in a span, but for gradscope's own work. @type {BarRow} */
+    this.named = this.busy;
+    /** When it waited for work from others. @type {BarRow} */
+    this.asleep = new BarRow([], [], []);
+  }
+}
+
+/** The bars of a page, by thread. */
+export class Bars {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    const { tables, runs } = model;
+    this.calls = callColumns(tables.calls, tables.other_calls);
+    this.last = lastMoment(model, this.calls);
+    this.first = firstMoment(model, this.calls);
+    this.endsSeen = this.calls.ended.some((each) => each === 1);
+    const filled = (/** @type {ArrayLike<number>} */ end) => Float64Array.from(end, (each) => (each < 0 ? this.last : each));
+    /** By kind, when each bar begins and ends. @type {Record<Kind, {thread: ArrayLike<number>, begin: ArrayLike<number>, end: ArrayLike<number>, length: number}>} */
+    this.sources = {
+      spans: source(tables.spans, filled(tables.spans.get("end"))),
+      modules: source(tables.module_runs, tables.module_runs.get("end")),
+      calls: this.calls,
+      nodes: { thread: runs.get("thread"), begin: runs.get("begun_t"), end: filled(runs.get("ended_t")), length: runs.length },
+      hooks: source(tables.hooks, filled(tables.hooks.get("end"))),
+    };
+    this.threads = this.byThread();
+    this.steps = whole(tables.steps, filled(tables.steps.get("end")));
+    this.backwards = whole(tables.backwards, filled(tables.backwards.get("end")));
+    const t = tables.arrivals.get("t");
+    const order = [...t.keys()].filter((row) => t[row] >= 0).sort((one, other) => t[one] - t[other]);
+    this.arrivals = new BarRow(order, t, t);
+    const marked = tables.marks.get("t");
+    this.marks = nestedRows([...marked.keys()].filter((row) => marked[row] >= 0), marked, marked);
+    this.queues = queues(tables.queue);
+  }
+
+  /** The queues of the nodes that a thread ran. @param {number} thread */
+  queuesOf(thread) {
+    const { runs } = this.model;
+    const ids = new Set();
+    for (const row of this.threads.find((each) => each.id === thread)?.rows.nodes ?? []) for (const run of row.ids) ids.add(runs.get("queue")[run]);
+    return this.queues.filter((queue) => ids.has(queue.id));
+  }
+
+  byThread() {
+    const { tables } = this.model;
+    const names = new Map([...tables.threads.get("id")].map((id, row) => [id, tables.threads.text("name", row)]));
+    /** @type {Map<number, ThreadBars>} */
+    const found = new Map();
+    for (const kind of KINDS_OF_BARS) {
+      const { thread, begin, end, length } = this.sources[kind];
+      /** @type {Map<number, number[]>} */
+      const ids = new Map();
+      for (let id = 0; id < length; id += 1) {
+        if (begin[id] < 0) continue;
+        const mine = ids.get(thread[id]);
+        if (mine) mine.push(id);
+        else ids.set(thread[id], [id]);
+      }
+      for (const [id, mine] of ids) {
+        if (!found.has(id)) found.set(id, new ThreadBars(id, names.get(id) ?? (id < 0 ? "whole program" : `thread ${id}`)));
+        /** @type {ThreadBars} */ (found.get(id)).rows[kind] = nestedRows(mine, begin, end);
+      }
+    }
+    for (const thread of found.values()) this.finish(thread);
+    return [...found.values()].sort((one, other) => one.id - other.id);
+  }
+
+  /** @param {ThreadBars} thread */
+  finish(thread) {
+    const { spans, sleeps } = this.model.tables;
+    const spansOf = (/** @type {(phase: string) => boolean} */ holds) => unionOf((thread.rows.spans ?? []).map((row) => pick(row, (id) => holds(spans.text("phase", id)))).filter((row) => row.length));
+    thread.worked = spansOf((phase) => WORK.includes(phase));
+    thread.named = spansOf((phase) => phase !== OWN);
+    thread.own = spansOf((phase) => phase === OWN);
+    thread.ran = without(unionOf((thread.rows.nodes ?? []).slice(0, 1)), thread.own);
+    thread.called = without(unionOf((thread.rows.calls ?? []).slice(0, 1)), thread.own);
+    thread.busy = unionOf([without(thread.worked, thread.own), thread.ran, thread.called].filter((row) => row.length));
+    const rows = [...sleeps.get("thread").keys()].filter((row) => sleeps.get("thread")[row] === thread.id);
+    [thread.asleep] = [...nestedRows(rows, sleeps.get("begin"), sleeps.get("end")), thread.asleep];
+  }
+
+  /** The bars of a kind that a moment lies in, on any thread; the innermost first. @param {Kind} kind @param {number} t @returns {number[]} */
+  running(kind, t) {
+    const found = [];
+    for (const thread of this.threads) {
+      for (const row of [...(thread.rows[kind] ?? [])].reverse()) {
+        const at = row.at(t);
+        if (at >= 0) found.push(row.ids[at]);
+      }
+    }
+    return found;
+  }
+
+  /** The name of a call. @param {number} id */
+  titleOfCall(id) {
+    const { calls, other_calls: others } = this.model.tables;
+    const drawn = this.calls.drawn;
+    if (id < drawn) calls.columns.ordinal ??= ordinalsOf(calls, false);
+    if (id >= drawn) return others.text("name", id - drawn);
+    const ordinal = calls.get("ordinal")[id];
+    return calls.text("name", id) + (ordinal ? `#${ordinal}` : "");
+  }
+
+  /** How long a node or a call ran, without gradscope's own work and the nodes inside it; less than 0 if it is not known. @param {"nodes" | "calls"} kind @param {number} id */
+  ownTime(kind, id) {
+    if (kind === "nodes") return this.model.runs.get("self_ns")[id];
+    const { begin, end, ended, thread } = this.calls;
+    return ended[id] ? end[id] - begin[id] - this.ownWork(thread[id], begin[id], end[id]) : -1;
+  }
+
+  /** How long gradscope's own work took on a thread. @param {number} thread @param {number} from @param {number} to */
+  ownWork(thread, from, to) {
+    return this.threads.find((each) => each.id === thread)?.own.busy(from, to) ?? 0;
+  }
+
+  /** The node that a call made; -1 for none. @param {number} id */
+  nodeOfCall(id) {
+    const { calls, other_calls: others } = this.model.tables;
+    const drawn = this.calls.drawn;
+    return id < drawn ? calls.get("made")[id] : others.get("node")[id - drawn];
+  }
+
+  /** @param {Kind} kind @param {number} id @returns {string} */
+  title(kind, id) {
+    const { model } = this;
+    const { spans, hooks, module_runs: modules } = model.tables;
+    if (kind === "nodes") return model.runs.get("node")[id] < 0 ? "a node that is not on this page" : model.title(model.runs.get("node")[id]);
+    if (kind === "calls") return this.titleOfCall(id);
+    if (kind === "hooks") return hooks.text("name", id) || `${hooks.text("kind", id)} hook`;
+    if (kind === "spans") return spans.text("name", id) || "(unnamed)";
+    return `${modules.text("path", id) || modules.text("type", id) || "(root)"}${modules.get("in_backward")[id] ? " backward" : ""}`;
+  }
+}
+
+/** The bars of a row that a condition holds for. @param {BarRow} row @param {(id: number) => boolean} holds */
+function pick(row, holds) {
+  const places = [...row.ids.keys()].filter((at) => holds(row.ids[at]));
+  return new BarRow(places, row.begin, row.end);
+}
+
+/** @param {Table} table @param {ArrayLike<number>} end */
+function source(table, end) {
+  return { thread: table.get("thread"), begin: table.get("begin"), end, length: table.length };
+}
+
+/** A table of periods of the whole program. @param {Table} table @param {ArrayLike<number>} end */
+function whole(table, end) {
+  const begin = table.get("begin");
+  return nestedRows([...begin.keys()].filter((row) => begin[row] >= 0 && end[row] >= begin[row]), begin, end);
+}
+
+/** The length of each queue over time. @param {Table} table */
+function queues(table) {
+  /** @type {Map<number, {id: number, t: number[], value: number[]}>} */
+  const found = new Map();
+  const [id, t, value] = [table.get("queue"), table.get("t"), table.get("length")];
+  for (let row = 0; row < table.length; row += 1) {
+    if (!found.has(id[row])) found.set(id[row], { id: id[row], t: [], value: [] });
+    const queue = /** @type {{id: number, t: number[], value: number[]}} */ (found.get(id[row]));
+    queue.t.push(t[row]);
+    queue.value.push(value[row]);
+  }
+  return [...found.values()].filter((queue) => queue.id >= 0);
+}
+
+/** The calls of the forward graph, and after them all others. @param {Table | undefined} calls @param {Table} others */
+function callColumns(calls, others) {
+  const drawn = calls?.length ?? 0;
+  const length = drawn + others.length;
+  const [begin, end] = [new Float64Array(length), new Float64Array(length)];
+  const [thread, kind] = [new Int32Array(length), new Int32Array(length)];
+  const ended = new Uint8Array(length);
+  for (let id = 0; id < length; id += 1) {
+    const [table, row] = calls && id < drawn ? [calls, id] : [others, id - drawn];
+    begin[id] = table.get("begin")[row];
+    const until = table === others ? others.get("end")[row] : table.get("op_ns")[row] < 0 ? -1 : begin[id] + table.get("op_ns")[row];
+    ended[id] = until < 0 ? 0 : 1;
+    end[id] = Math.max(until, begin[id]);
+    thread[id] = table.get("thread")[row];
+    kind[id] = table.get("kind")[row];
+  }
+  return { begin, end, thread, kind, ended, length, drawn };
+}
+
+/** The columns of moments on the page. @param {Model} model @param {ReturnType<typeof callColumns>} calls @returns {ArrayLike<number>[]} */
+function moments(model, calls) {
+  const { spans, marks, module_runs: modules, backwards, arrivals } = model.tables;
+  return [model.events.get("t"), calls.begin, calls.end, marks.get("t"), arrivals.get("t"), ...[spans, modules, backwards].flatMap((table) => [table.get("begin"), table.get("end")])];
+}
+
+/** The last moment at which something happened. @param {Model} model @param {ReturnType<typeof callColumns>} calls */
+function lastMoment(model, calls) {
+  let last = 0;
+  for (const column of moments(model, calls)) for (let at = 0; at < column.length; at += 1) if (column[at] > last) last = column[at];
+  return last;
+}
+
+/** @param {Model} model @param {ReturnType<typeof callColumns>} calls */
+function firstMoment(model, calls) {
+  let first = Infinity;
+  for (const column of moments(model, calls)) for (let at = 0; at < column.length; at += 1) if (column[at] >= 0 && column[at] < first) first = column[at];
+  return Number.isFinite(first) ? first : 0;
+}
