@@ -20,12 +20,9 @@ from gradscope.scene.timeline.tracks.modules import (
 )
 from gradscope.scene.viewer.nodes import KINDS, PageNodes
 from gradscope.scene.viewer.text_columns import Column, Table, TextColumn, Texts, ints
-from gradscope.scene.viewer.times import Part
+from gradscope.scene.viewer.times import SAME, Part
 from gradscope.trace.schema import NONE, GraphTask, Module, Node, Op, Phase, Span, Step, Thread
 from gradscope.trace.trace import Trace
-
-SAME = -2
-"""Stands for the time of a call in the table of nodes: the one in the table of calls."""
 
 
 def steps_of(trace: Trace, part: Part) -> tuple[Step, ...]:

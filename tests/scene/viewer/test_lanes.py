@@ -99,6 +99,21 @@ def test_modules_last_from_their_first_to_their_last_call_and_node() -> None:
     ]
 
 
+def test_no_module_lasts_beyond_its_step() -> None:
+    scene = viewer_scene(training_steps(3))
+
+    of_root = [
+        (begin, end)
+        for path, in_backward, begin, end in rows(
+            scene, "module_runs", "path", "in_backward", "begin", "end"
+        )
+        if not path and not in_backward
+    ]
+    assert of_root == [
+        (STEP_NS * step + 150_000 - START, STEP_NS * step + 400_000 - START) for step in (1, 2, 3)
+    ]
+
+
 def test_calls_have_their_times_and_no_call_is_left_out() -> None:
     trace = training_steps(2)
     scene = viewer_scene(trace)

@@ -59,6 +59,7 @@ export class Model {
     this.backwards = backwards;
     this.events = events;
     for (const name of ["pushed", "begun", "ended"]) runs.columns[`${name}_t`] = this.timesOf(runs.get(name));
+    runs.columns.self_ns = ownTimes(runs);
     tables.queue.columns.t = this.timesOf(tables.queue.get("event"));
     if (tables.calls && nodes !== tables.calls) nodes.columns.op_ns = timesOfCalls(nodes, tables.calls);
     if (!nodes.columns.ordinal) nodes.columns.ordinal = ordinalsOf(nodes, true);
@@ -190,8 +191,14 @@ function rowsById(table) {
   return found;
 }
 
-/** Stands for a time: the one of the call that made the node. */
+/** Stands for a time that other columns hold. */
 const SAME_TIME = -2;
+
+/** How long each run took without what ran inside it: mostly from its start to its end. @param {Table} runs @returns {Float64Array} */
+function ownTimes(runs) {
+  const [begun, ended] = [runs.get("begun_t"), runs.get("ended_t")];
+  return Float64Array.from(runs.get("self_ns"), (own, run) => (own === SAME_TIME ? ended[run] - begun[run] : own));
+}
 
 /** How long the call of each node took. @param {Table} nodes @param {Table} calls @returns {Float64Array} */
 function timesOfCalls(nodes, calls) {

@@ -6,12 +6,19 @@
 export class BarRow {
   /** @param {number[]} ids @param {Numbers} begin by id @param {Numbers} end by id */
   constructor(ids, begin, end) {
-    this.ids = Int32Array.from(ids);
-    this.begin = Float64Array.from(ids, (id) => begin[id]);
-    this.end = Float64Array.from(ids, (id) => end[id]);
-    this.length = ids.length;
-    this.sums = new Float64Array(this.length + 1);
-    for (let at = 0; at < this.length; at += 1) this.sums[at + 1] = this.sums[at] + this.end[at] - this.begin[at];
+    const { length } = ids;
+    this.length = length;
+    this.ids = new Int32Array(length);
+    this.begin = new Float64Array(length);
+    this.end = new Float64Array(length);
+    /** The time that all bars before each take. */
+    this.sums = new Float64Array(length + 1);
+    for (let at = 0; at < length; at += 1) {
+      this.ids[at] = ids[at];
+      this.begin[at] = begin[ids[at]];
+      this.end[at] = end[ids[at]];
+      this.sums[at + 1] = this.sums[at] + this.end[at] - this.begin[at];
+    }
   }
 
   /** The first bar that ends after a moment, or is there a moment itself. @param {number} t */
@@ -84,6 +91,7 @@ export function nestedRows(ids, begin, end) {
 
 /** One row of the time that any bar of several rows takes. @param {BarRow[]} rows @returns {BarRow} */
 export function unionOf(rows) {
+  if (rows.length === 1) return rows[0];
   const begin = /** @type {number[]} */ ([]);
   const end = /** @type {number[]} */ ([]);
   const next = rows.map(() => 0);

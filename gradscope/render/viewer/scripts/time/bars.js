@@ -20,20 +20,26 @@ class ThreadBars {
     this.name = name;
     /** @type {Partial<Record<Kind, BarRow[]>>} */
     this.rows = {};
-    /** When it ran a node, a call, an optimizer step or a collective. Like the next two, without gradscope's own work. @type {BarRow} */
-    this.busy = new BarRow([], [], []);
-    /** When it ran a node. @type {BarRow} */
-    this.ran = this.busy;
-    /** When it ran a call. @type {BarRow} */
-    this.called = this.busy;
+    /** When it ran a node; without gradscope's own work. @type {BarRow} */
+    this.ran = new BarRow([], [], []);
+    /** When it ran a call; without gradscope's own work. @type {BarRow} */
+    this.called = this.ran;
     /** Gradscope's own work. @type {BarRow} */
-    this.own = this.busy;
+    this.own = this.ran;
     /** When it ran an optimizer step or a collective. @type {BarRow} */
-    this.worked = this.busy;
+    this.worked = this.ran;
     /** When it was in a span, but for gradscope's own work. @type {BarRow} */
-    this.named = this.busy;
+    this.named = this.ran;
     /** When it waited for work from others. @type {BarRow} */
-    this.asleep = new BarRow([], [], []);
+    this.asleep = this.ran;
+    /** @type {BarRow | null} */
+    this.merged = null;
+  }
+
+  /** When it ran a node, a call, an optimizer step or a collective; without gradscope's own work. */
+  get busy() {
+    this.merged ??= unionOf([without(this.worked, this.own), this.ran, this.called].filter((row) => row.length));
+    return this.merged;
   }
 }
 
@@ -44,8 +50,10 @@ export class Bars {
     this.model = model;
     const { tables, runs } = model;
     this.calls = callColumns(tables.calls, tables.other_calls);
-    this.last = lastMoment(model, this.calls);
-    this.first = firstMoment(model, this.calls);
+    const [first, last] = extentOf(model, this.calls);
+    /** The first and the last moment at which something happened. */
+    this.first = first;
+    this.last = last;
     this.endsSeen = this.calls.ended.some((each) => each === 1);
     const filled = (/** @type {ArrayLike<number>} */ end) => Float64Array.from(end, (each) => (each < 0 ? this.last : each));
     /** By kind, when each bar begins and ends. @type {Record<Kind, {thread: ArrayLike<number>, begin: ArrayLike<number>, end: ArrayLike<number>, length: number}>} */
@@ -108,18 +116,19 @@ export class Bars {
     thread.own = spansOf((phase) => phase === OWN);
     thread.ran = without(unionOf((thread.rows.nodes ?? []).slice(0, 1)), thread.own);
     thread.called = without(unionOf((thread.rows.calls ?? []).slice(0, 1)), thread.own);
-    thread.busy = unionOf([without(thread.worked, thread.own), thread.ran, thread.called].filter((row) => row.length));
     const rows = [...sleeps.get("thread").keys()].filter((row) => sleeps.get("thread")[row] === thread.id);
     [thread.asleep] = [...nestedRows(rows, sleeps.get("begin"), sleeps.get("end")), thread.asleep];
   }
 
-  /** The bars of a kind that a moment lies in, on any thread; the innermost first. @param {Kind} kind @param {number} t @returns {number[]} */
+  /** The innermost bar of a kind that a moment lies in, of each thread. @param {Kind} kind @param {number} t @returns {number[]} */
   running(kind, t) {
     const found = [];
     for (const thread of this.threads) {
       for (const row of [...(thread.rows[kind] ?? [])].reverse()) {
         const at = row.at(t);
-        if (at >= 0) found.push(row.ids[at]);
+        if (at < 0) continue;
+        found.push(row.ids[at]);
+        break;
       }
     }
     return found;
@@ -216,22 +225,26 @@ function callColumns(calls, others) {
   return { begin, end, thread, kind, ended, length, drawn };
 }
 
-/** The columns of moments on the page. @param {Model} model @param {ReturnType<typeof callColumns>} calls @returns {ArrayLike<number>[]} */
-function moments(model, calls) {
+/** The first and the last moment at which something happened. @param {Model} model @param {ReturnType<typeof callColumns>} calls @returns {[number, number]} */
+function extentOf(model, calls) {
   const { spans, marks, module_runs: modules, backwards, arrivals } = model.tables;
-  return [model.events.get("t"), calls.begin, calls.end, marks.get("t"), arrivals.get("t"), ...[spans, modules, backwards].flatMap((table) => [table.get("begin"), table.get("end")])];
+  const periods = [spans, modules, backwards].flatMap((table) => [table.get("begin"), table.get("end")]);
+  let [first, last] = [Infinity, 0];
+  for (const column of [model.events.get("t"), calls.begin, calls.end, marks.get("t"), arrivals.get("t"), ...periods]) {
+    const [low, high] = lowAndHigh(column);
+    [first, last] = [Math.min(first, low), Math.max(last, high)];
+  }
+  return [Number.isFinite(first) ? first : 0, last];
 }
 
-/** The last moment at which something happened. @param {Model} model @param {ReturnType<typeof callColumns>} calls */
-function lastMoment(model, calls) {
-  let last = 0;
-  for (const column of moments(model, calls)) for (let at = 0; at < column.length; at += 1) if (column[at] > last) last = column[at];
-  return last;
-}
-
-/** @param {Model} model @param {ReturnType<typeof callColumns>} calls */
-function firstMoment(model, calls) {
-  let first = Infinity;
-  for (const column of moments(model, calls)) for (let at = 0; at < column.length; at += 1) if (column[at] >= 0 && column[at] < first) first = column[at];
-  return Number.isFinite(first) ? first : 0;
+/** The lowest and the highest moment of a column. @param {ArrayLike<number>} column @returns {[number, number]} */
+function lowAndHigh(column) {
+  let [low, high] = [Infinity, 0];
+  for (let at = 0; at < column.length; at += 1) {
+    const t = column[at];
+    if (t < 0) continue;
+    if (t < low) low = t;
+    if (t > high) high = t;
+  }
+  return [low, high];
 }

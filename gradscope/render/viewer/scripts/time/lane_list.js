@@ -50,7 +50,7 @@ export function laneList(bars, { least, most }, several) {
   for (const thread of threads) {
     if (threads.length > 1) lanes.push({ form: "name", kind: "thread", title: thread.name, h: LANE_HEIGHTS.thread, y: 0, thread: thread.id });
     for (const kind of KINDS_OF_BARS) {
-      add(kind, LANE_TITLES[kind], thread.rows[kind] ?? [], { thread: thread.id, ...(kind === "nodes" ? { asleep: thread.asleep } : {}) });
+      add(kind, kind === "calls" && !bars.endsSeen ? "calls (starts)" : LANE_TITLES[kind], thread.rows[kind] ?? [], { thread: thread.id, ...(kind === "nodes" ? { asleep: thread.asleep } : {}) });
     }
     for (const queue of bars.queuesOf(thread.id)) lanes.push({ form: "level", kind: "queue", title: bars.queues.length > 1 ? `queue ${queue.id}` : "queue", h: LANE_HEIGHTS.queue, y: 0, t: queue.t, value: queue.value });
   }

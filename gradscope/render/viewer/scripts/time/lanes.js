@@ -130,8 +130,9 @@ export class Lanes {
       const id = row.ids[longestOf(row, piece)];
       const looks = this.look(lane, id);
       const wide = piece.first === piece.last && piece.x1 - piece.x0 >= WIDE;
-      context.globalAlpha = (wide || piece.first === piece.last ? 1 : 0.35 + 0.65 * shareOf(row, piece, axis)) * (looks.faint ? 0.45 : 1);
-      if (lane.kind === "grad" || lane.kind === "marks") this.tick(lane, piece, y, looks.line);
+      const isMoment = lane.kind === "grad" || lane.kind === "marks";
+      context.globalAlpha = (isMoment || piece.first === piece.last ? 1 : 0.35 + 0.65 * shareOf(row, piece, axis)) * (looks.faint ? 0.45 : 1);
+      if (isMoment) this.tick(lane, piece, y, looks.line);
       else this.bar(piece, y, lane.h, looks, wide);
       context.globalAlpha = 1;
       if (piece.first === piece.last) this.label(lane, piece, id, y);

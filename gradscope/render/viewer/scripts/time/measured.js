@@ -11,7 +11,7 @@ const LISTED = 5;
  * @property {number} ns
  * @property {number} nodes
  * @property {number} calls
- * @property {{name: string, ns: number}[]} busy
+ * @property {{name: string, ns: number, parts: [string, number][]}[]} busy of each thread the time in all parts, and in each
  * @property {{kind: "nodes" | "calls", id: number, ns: number}[]} slowest
  */
 
@@ -30,7 +30,8 @@ export function measure(bars, [from, to]) {
         for (let at = first; at < after; at += 1) rank(slowest, kind, row.ids[at], bars.ownTime(kind, row.ids[at]));
       });
     }
-    if (thread.busy.length) busy.push({ name: thread.name, ns: thread.busy.busy(from, to) });
+    const parts = /** @type {[string, number][]} */ ([["nodes", thread.ran.busy(from, to)], ["calls", thread.called.busy(from, to)], ["optimizer and collectives", thread.worked.busy(from, to)]]);
+    busy.push({ name: thread.name, ns: thread.busy.busy(from, to), parts: parts.filter(([, took]) => took > 0) });
   }
   return { ns: to - from, ...ran, busy: busy.filter((each) => each.ns > 0), slowest };
 }
@@ -58,7 +59,10 @@ export class Measured {
     if (!period) return;
     const { ns, nodes, calls, busy, slowest } = measure(timeline.bars, period);
     const parts = [`${plural(nodes, "node")} and ${plural(calls, "call")} ran in it`];
-    parts.push(...busy.map((each) => `${each.name} was busy for ${duration(each.ns)} (${Math.round(100 * each.ns / ns)}%)`));
+    for (const each of busy) {
+      const of = each.parts.map(([part, took]) => `${part} ${duration(took)}`).join(", ");
+      parts.push(`${each.name} was busy for ${duration(each.ns)} (${Math.round(100 * each.ns / ns)}%): ${of}`);
+    }
     const words = made("span", "", `${duration(ns)} selected: ${parts.join("; ")}`);
     element.replaceChildren(words);
     if (slowest.length) element.append(made("span", "soft", "slowest: "));

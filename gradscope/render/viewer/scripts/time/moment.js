@@ -30,7 +30,8 @@ export class Moment {
     if (!events.length || !app.model.engineSeen) return [this.running, app.model.whyUnseen];
     const [first, last] = app.events;
     if (app.event < first) return [`before event 1 of ${count(app.eventNumber(last))}`, this.running];
-    const place = `event ${count(app.eventNumber(app.event))} of ${count(app.eventNumber(last))}${app.backward < 0 ? "" : " of this backward"}`;
+    const isOver = app.event === last && app.t > events.get("t")[last];
+    const place = `${isOver ? "after " : ""}event ${count(app.eventNumber(app.event))} of ${count(app.eventNumber(last))}${app.backward < 0 ? "" : " of this backward"}`;
     if (app.t !== events.get("t")[app.event]) return [this.running || "nothing runs", place];
     const node = events.get("node")[app.event];
     const words = facts.events[events.get("kind")[app.event]].replaceAll("_", " ");
@@ -43,7 +44,9 @@ export class Moment {
     const { bars } = timeline;
     for (const kind of /** @type {const} */ (["nodes", "calls", "spans"])) {
       const found = bars.running(kind, app.t);
-      if (found.length) return `${[...new Set(found.slice(0, 2).map((id) => bars.title(kind, id)))].join(", ")} ${kind === "spans" ? "" : "runs"}`.trim();
+      if (!found.length) continue;
+      const titles = [...new Set(found.map((id) => bars.title(kind, id)))].join(", ");
+      return kind === "spans" ? titles : `${titles} ${found.length > 1 ? "run" : "runs"}`;
     }
     return "";
   }

@@ -36,6 +36,7 @@ export class Timeline {
     /** @type {Lane[]} */
     this.lanes = [];
     this.height = 0;
+    this.size = "";
     this.card = new HoverCard();
     this.facts = new BarFacts(this);
     this.cursor = new LaneCursor(this);
@@ -105,7 +106,9 @@ export class Timeline {
   /** Lay the axis over what is shown, and find the lanes of it. */
   extend() {
     const { axis, app } = this;
-    axis.extend(...this.extent);
+    const [least, most] = this.extent;
+    const isSame = least === axis.least && most === axis.most;
+    if (!isSame) axis.extend(least, most);
     const found = laneList(this.bars, axis, this.showsSteps);
     this.lanes = found.lanes;
     this.height = found.height;
@@ -114,7 +117,7 @@ export class Timeline {
     const button = /** @type {HTMLElement} */ (document.getElementById("whole-program"));
     button.hidden = app.backward < 0 || steps.length < 2;
     button.setAttribute("aria-pressed", String(this.program));
-    this.begin();
+    if (!isSame) this.begin();
     this.edge.fit();
   }
 
@@ -141,12 +144,14 @@ export class Timeline {
     const { calls } = app.model.tables;
     const { runs } = app.model;
     if (!calls) return begin;
-    const ran = new Set();
-    for (let run = 0; run < runs.length; run += 1) if (runs.get("backward")[run] === app.backward) ran.add(runs.get("node")[run]);
+    const { backward, node } = runs.columns;
+    const made = calls.get("made");
+    const ran = new Uint8Array(app.model.nodes.length);
+    for (let run = 0; run < node.length; run += 1) if (backward[run] === app.backward && node[run] >= 0) ran[node[run]] = 1;
     let first = begin;
     for (let call = 0; call < bars.calls.drawn; call += 1) {
       const t = bars.calls.begin[call];
-      if (t >= this.axis.least && t < first && ran.has(calls.get("made")[call])) first = t;
+      if (t >= this.axis.least && t < first && made[call] >= 0 && ran[made[call]]) first = t;
     }
     return first;
   }
@@ -226,10 +231,12 @@ export class Timeline {
   }
 
   resize() {
+    const size = `${this.scroller.clientWidth} ${this.scroller.clientHeight} ${innerHeight} ${devicePixelRatio}`;
+    if (size === this.size) return;
+    this.size = size;
     this.axis.resize(this.scroller.clientWidth);
     this.edge.fit();
-    this.overview.paint();
-    this.painter.paint();
+    this.app.tell("look");
   }
 
   // Bars -------------------------------------------------------------------------------------------
