@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.modules import module_names
-from gradscope.analysis.timing.durations import look_up, node_runs
+from gradscope.analysis.timing.durations import look_up
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.scene.kinds import kind_of_call
 from gradscope.scene.timeline.tracks.modules import (
@@ -20,7 +20,7 @@ from gradscope.scene.timeline.tracks.modules import (
 )
 from gradscope.scene.viewer.nodes import KINDS, PageNodes
 from gradscope.scene.viewer.text_columns import Column, Table, TextColumn, Texts, ints
-from gradscope.scene.viewer.times import SAME, Part
+from gradscope.scene.viewer.times import SAME, Part, Times
 from gradscope.trace.schema import NONE, GraphTask, Module, Node, Op, Phase, Span, Step, Thread
 from gradscope.trace.trace import Trace
 
@@ -35,7 +35,7 @@ def steps_of(trace: Trace, part: Part) -> tuple[Step, ...]:
 
 
 def lane_tables(
-    scope: PageNodes,
+    times: Times,
     rows: Sequence[Step],
     forward: Mapping[str, Table],
     texts: Texts,
@@ -43,9 +43,9 @@ def lane_tables(
 ) -> dict[str, Table]:
     """The steps in these rows, and when modules and the calls outside the forward graph ran."""
     return {
-        "steps": _step_table(scope.trace, rows, forward),
-        "module_runs": _module_table(scope.trace, texts, part),
-        "other_calls": _other_call_table(scope, forward, texts, part),
+        "steps": _step_table(times.scope.trace, rows, forward),
+        "module_runs": _module_table(times, texts, part),
+        "other_calls": _other_call_table(times.scope, forward, texts, part),
     }
 
 
@@ -106,10 +106,10 @@ def step_rows(scope: PageNodes, rows: Sequence[Step]) -> Ids:
     return ints(places.get(step, NONE) for step in of_task.tolist())
 
 
-def _module_table(trace: Trace, texts: Texts, part: Part) -> Table:
+def _module_table(times: Times, texts: Texts, part: Part) -> Table:
     """When modules ran, in the forward pass and in backwards: from their first to their last."""
-    runs = node_runs(trace)
-    both = (forward_in_order(trace), backward_in_order(trace, runs))
+    trace = times.scope.trace
+    both = (forward_in_order(trace), backward_in_order(trace, times.runs))
     found = [_cut(module_runs(trace, ran), part) for ran in both]
     module = np.concatenate([each.module for each in found])
     names = module_names(trace)

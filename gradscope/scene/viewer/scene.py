@@ -106,7 +106,7 @@ def viewer_scene(
         "arrivals": arrival_table(times, texts),
         "sleeps": sleep_table(times),
         "spans": span_table(scope, texts, during),
-        **lane_tables(scope, steps, forward, texts, during),
+        **lane_tables(times, steps, forward, texts, during),
         "marks": mark_table(scope, texts, during),
         "memory": memory_table(scope, during),
         "threads": thread_table(trace, texts),

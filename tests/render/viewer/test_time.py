@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from gradscope.analysis.timing.durations import node_runs
+from gradscope.scene.readable import duration
+from gradscope.scene.viewer.times import start_of
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import NodeBegin, NodeEnd, Op, Span
+from gradscope.trace.schema import NodeBegin, NodeEnd, Op, Phase, Span, Thread
 from gradscope.trace.trace import Trace
 from tests.render.viewer.settled import settle
 from tests.scene.viewer.training_steps import STEP_NS, training_steps
@@ -215,6 +219,22 @@ def test_the_lanes_follow_the_keys_and_say_the_bars(opened: Opens) -> None:
     assert of(page, "app.model.title(app.node)") == "AddmmBackward0#2"
 
 
+def test_play_moves_through_what_the_lanes_show(opened: Opens) -> None:
+    page = opened(training_steps(1))
+    page.evaluate(f"gradscope.timeline.showPeriod({in_step(500)}, {in_step(800)})")
+    page.keyboard.press("Home")
+    page.evaluate(f"gradscope.timeline.showPeriod({in_step(500)}, {in_step(800)})")
+    page.keyboard.press(" ")
+    page.wait_for_function("t => gradscope.t > t", arg=in_step(505))
+    assert "■" in page.inner_text("#play")
+    page.keyboard.press(" ")
+    stopped = of(page, "app.t")
+    assert stopped < in_step(800)
+    page.wait_for_timeout(100)
+    assert of(page, "app.t") == stopped
+    assert "▶" in page.inner_text("#play")
+
+
 # Window --------------------------------------------------------------------------------------
 
 
@@ -296,6 +316,13 @@ def test_narrow_bars_become_blocks_without_losing_any(opened: Opens) -> None:
     assert all(x1 - x0 >= 1 for *_, x0, x1 in pieces)
     ended, begun = of(page, "['ended_t', 'begun_t'].map(name => [...app.model.runs.get(name)])")
     assert total == sum(ended) - sum(begun)
+    first, last, x0, x1 = max(pieces, key=lambda piece: piece[1] - piece[0])
+    page.mouse.move((x0 + x1) / 2, lane(page, "nodes"))
+    settle(page)
+    card = page.inner_text(".hover-card")
+    assert card.startswith(f"{last - first + 1} nodes\n")
+    merged = sum(ended[first : last + 1]) - sum(begun[first : last + 1])
+    assert f"together\n{duration(int(merged))}\n" in card
 
 
 def test_the_moment_and_the_selection_stay_in_sight(opened: Opens) -> None:
@@ -377,23 +404,53 @@ def test_a_measured_period_is_the_sum_of_the_trace(opened: Opens) -> None:
     assert page.locator("#measured").is_hidden()
 
 
+@pytest.mark.parametrize("name", ["mlp.json", "two_devices.json", "rnn.json.gz"])
+def test_any_period_is_measured_as_the_trace_sums_up(opened: Opens, name: str) -> None:
+    trace = load(GALLERY / name)
+    page = opened(trace)
+    start = start_of(trace)
+    first, last = of(page, "[timeline.bars.first, timeline.bars.last]")
+    names = {row.id: row.name or f"thread {row.id}" for row in trace.rows(Thread)}
+    chance = Random(name)
+    for _ in range(5):
+        begin, end = sorted(chance.sample(range(int(first), int(last)), 2))
+        said = of(page, f"timeline.measured.of([{begin}, {end}])")
+        nodes, calls, busy = measured(trace, begin + start, end + start)
+        assert (said["nodes"], said["calls"]) == (nodes, calls)
+        shown = {each["name"]: each["ns"] for each in said["busy"]}
+        assert shown == {names[id]: ns for id, ns in busy.items() if ns}
+
+
 def measured(trace: Trace, begin: int, end: int) -> tuple[int, int, dict[int, int]]:
     """Nodes, calls and busy time by thread in a period, counted from the trace."""
     runs = node_runs(trace)
     nodes = int(((runs.begin <= end) & (runs.end > begin)).sum())
     ops = [op for op in trace.rows(Op) if op.begin <= end and op.end > begin]
-    works = [span for span in trace.rows(Span) if span.phase]
+    own: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    work: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for span in trace.rows(Span):
+        of_kind = own if span.phase == Phase.OWN_WORK else work
+        if span.phase != Phase.USER:
+            of_kind[span.thread].append((span.begin, span.end))
+    for op in ops:
+        work[op.thread].append((op.begin, op.end))
+    columns = (runs.thread.tolist(), runs.begin.tolist(), runs.end.tolist())
+    for thread, since, until in zip(*columns, strict=True):
+        work[thread].append((since, until))
     busy = {}
-    for thread in (0, 1):
-        ran = [(op.begin, op.end) for op in ops if op.thread == thread]
-        ran += [(span.begin, span.end) for span in works if span.thread == thread]
-        mine = runs.thread == thread
-        ran += zip(runs.begin[mine].tolist(), runs.end[mine].tolist(), strict=True)
-        microseconds = {
-            at for since, until in ran for at in range(max(since, begin), min(until, end), 1_000)
-        }
-        busy[thread] = 1_000 * len(microseconds)
+    for thread, done in work.items():
+        mine = own[thread]
+        busy[thread] = taken([*done, *mine], begin, end) - taken(mine, begin, end)
     return nodes, len(ops), busy
+
+
+def taken(periods: list[tuple[int, int]], begin: int, end: int) -> int:
+    """The time in a period that any of these take."""
+    total, until = 0, begin
+    for since, to in sorted(periods):
+        total += max(min(to, end) - max(since, until), 0)
+        until = max(until, min(to, end))
+    return total
 
 
 # Levels, sizes, access -----------------------------------------------------------------------

@@ -16,7 +16,7 @@ const LISTED = 5;
  */
 
 /** Measure a period: all that has a part in it. @param {import("./bars.js").Bars} bars @param {[number, number]} period @returns {Measures} */
-export function measure(bars, [from, to]) {
+function measure(bars, [from, to]) {
   const ran = { nodes: 0, calls: 0 };
   const busy = [];
   /** @type {Measures["slowest"]} */
@@ -57,7 +57,7 @@ export class Measured {
     const { element, timeline } = this;
     element.hidden = !period;
     if (!period) return;
-    const { ns, nodes, calls, busy, slowest } = measure(timeline.bars, period);
+    const { ns, nodes, calls, busy, slowest } = this.of(period);
     const parts = [`${plural(nodes, "node")} and ${plural(calls, "call")} ran in it`];
     for (const each of busy) {
       const of = each.parts.map(([part, took]) => `${part} ${duration(took)}`).join(", ");
@@ -74,6 +74,11 @@ export class Measured {
       timeline.app.tell("range");
     });
     element.append(close);
+  }
+
+  /** @param {[number, number]} period @returns {Measures} */
+  of(period) {
+    return measure(this.timeline.bars, period);
   }
 
   /** What was measured, in words. */

@@ -8,6 +8,7 @@ const OVERVIEW_HEIGHT = 44;
 const OVERVIEW_RULER = 16;
 const GRIP = 6;
 const STILL = 4;
+const LEAST_NAME = 30;
 
 /** How much of a period each part of the program took, of all threads that did anything. @typedef {{calls: number, nodes: number, work: number, spans: number}} Shares */
 
@@ -194,22 +195,24 @@ export class Overview {
     }
   }
 
+  /** Where each step begins; its name, if that fits into it. */
   stepMarks() {
     const { context, colours, axis, timeline } = this;
-    const { steps } = this.app.model.tables;
     if (!timeline.showsSteps) return;
-    let free = axis.left;
-    steps.get("begin").forEach((/** @type {number} */ begin, /** @type {number} */ row) => {
-      const x = axis.overviewX(begin);
-      if (x < axis.left - 1 || x > axis.right || x < free) return;
-      context.fillStyle = colours.soft;
-      context.fillRect(Math.round(x), OVERVIEW_RULER, 1, OVERVIEW_HEIGHT - OVERVIEW_RULER);
-      const text = timeline.title({ kind: "steps" }, row);
-      const width = context.measureText(text).width + 6;
-      if (x + width > axis.right) return;
-      context.fillText(text, x + 3, OVERVIEW_RULER + 7);
-      free = x + width;
-    });
+    for (const row of timeline.bars.steps) {
+      for (let at = 0; at < row.length; at += 1) {
+        const [x0, x1] = [axis.overviewX(row.begin[at]), axis.overviewX(row.end[at])];
+        context.fillStyle = colours.ink;
+        context.fillRect(Math.round(x0), OVERVIEW_RULER, 1, 5);
+        const text = timeline.title({ kind: "steps" }, row.ids[at]);
+        const width = x1 - x0 < LEAST_NAME ? Infinity : context.measureText(text).width + 6;
+        if (width > x1 - x0) continue;
+        context.fillStyle = colours.page;
+        context.fillRect(x0 + 2, OVERVIEW_RULER + 1, width, 13);
+        context.fillStyle = colours.ink;
+        context.fillText(text, x0 + 5, OVERVIEW_RULER + 8);
+      }
+    }
   }
 
   /** The window of the lanes, and the playhead. */
