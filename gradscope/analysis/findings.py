@@ -64,3 +64,4 @@ class Finding:
     certainty: Certainty = Certainty.CERTAIN
     id: str = field(default="", compare=False)  # stays the same if other code changes
     parameters: tuple[int, ...] = ()  # ids of those whose missing gradient it explains
+    ranks: tuple[int, ...] = ()  # of a merged trace, those that have it

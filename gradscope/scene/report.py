@@ -38,7 +38,7 @@ def headline(report: Report) -> tuple[str, ...]:
     recorded = f"recorded by {facts.producer} at level {facts.level}"
     first = f"{facts.script} · {recorded}" if facts.script else recorded
     counted = [
-        plural(facts.steps, "step") if facts.steps else "",
+        _steps(facts),
         plural(facts.backwards, "backward"),
         f"{count(facts.nested)} nested" if facts.nested else "",
         plural(facts.nodes, "node"),
@@ -57,8 +57,17 @@ def headline(report: Report) -> tuple[str, ...]:
         if facts.saved_peak_bytes
         else "",
     ]
-    lines = (first, _listed(counted), _listed(measured))
+    times = _listed(measured) + " (all ranks together)" * bool(facts.ranks)
+    lines = (first, _listed(counted), times if _listed(measured) else "")
     return tuple(line for line in lines if line)
+
+
+def _steps(facts: Summary) -> str:
+    """As in "3 steps on 2 ranks"."""
+    ranks = plural(facts.ranks, "rank") if facts.ranks else ""
+    if not facts.steps:
+        return ranks
+    return " on ".join(part for part in (plural(facts.steps, "step"), ranks) if part)
 
 
 def _writes(facts: Summary) -> str:

@@ -11,6 +11,7 @@ from gradscope.analysis.identity.names import node_names
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
+from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import GraphTask, Node
@@ -46,6 +47,8 @@ def _scope(trace: Trace, options: GraphOptions, steps_of: Ids, graph: str) -> Dr
     if not options.everything and named == (None, None, None):
         most = options.most if graph == BACKWARD else len(steps_of)  # a backward is no part of it
         selection, notes = _first_part(trace, selection, steps_of, most)
+    if selection.step is not None and trace.once(RankOf).numbers:
+        notes = (*notes, f"step {selection.step}{on_ranks(trace)}; use --rank N for one of them")
     parts = _title(trace, selection)
     said = len(parts) < 2 or graph == FORWARD
     return DrawnSelection(selection, " · ".join([*parts, graph] if said else parts), notes)
@@ -59,7 +62,8 @@ def _first_part(
     drawable = [step.number for step in known if step.id in with_some]
     if len(known) > 1 and drawable:
         first = drawable[0]
-        note = f"step {first} of {len(known)}; use --step N for another one, --all for all of them"
+        many = len({step.number for step in known})
+        note = f"step {first} of {many}; use --step N for another one, --all for all of them"
         return replace(selection, step=first), (note,)
     tasks = trace.table(GraphTask)
     if len(tasks) > 1 and len(steps_of) > limit:
@@ -72,10 +76,13 @@ def _title(trace: Trace, selection: Selection) -> list[str]:
     script = str(trace.meta.get("script", ""))
     parts = [PurePath(script).name] if script else []
     if selection.step is not None:
-        parts.append(f"step {selection.step}")
+        parts.append(f"step {selection.step}{on_ranks(trace)}")
     if selection.backward is not None:
-        called = site_of(trace, backward_numbered(trace, selection.backward).stack)
-        parts.append(f"backward {selection.backward}" + (f" at {called}" if called.place else ""))
+        task = backward_numbered(trace, selection.backward)
+        called = site_of(trace, task.stack)
+        of = trace.once(RankOf).words(GraphTask.TABLE, task.id)
+        at = f" at {called}" if called.place else ""
+        parts.append(f"{of}backward {selection.backward}{at}")
     if selection.path_to is not None:
         parts.append(f"path to {_called(trace, selection.path_to)}")
     if selection.critical:
