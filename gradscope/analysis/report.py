@@ -12,6 +12,7 @@ from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
 from gradscope.analysis.program.summary import Summary, recorded_again, summary
 from gradscope.analysis.ranks.findings import of_each_rank
+from gradscope.analysis.ranks.waits import NO_WAITS, RankWaits, rank_waits
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.by_line import LineTiming, timing_by_line
@@ -100,6 +101,7 @@ class Report:
     optimizer_ops: tuple[Timing, ...]
     modules: tuple[ModuleFacts, ...]
     lines: tuple[LineTiming, ...]
+    waits: RankWaits = NO_WAITS  # of a merged trace
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
@@ -148,6 +150,7 @@ def inspect(
         optimizer_ops=times("optimizers", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
         lines=times("lines", lambda: timing_by_line(trace)),
+        waits=guard.tried("waits between ranks", lambda: rank_waits(trace), NO_WAITS),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),

@@ -13,6 +13,7 @@ from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
+from gradscope.scene.timeline.waits import wait_table
 
 T = TypeVar("T")
 
@@ -20,6 +21,7 @@ T = TypeVar("T")
 def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
     """The summary tables that are not empty, each with at most `rows` rows."""
     made = (
+        wait_table(report.waits, rows),
         _lines(report.lines, rows),
         _timings("slowest nodes of backward", report.nodes, rows),
         _noted(
