@@ -14,6 +14,7 @@ from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
 from gradscope.scene.timeline.waits import wait_table
+from gradscope.trace.schema import NONE
 
 T = TypeVar("T")
 
@@ -134,7 +135,9 @@ def _noted(table: TableScene, note: str) -> TableScene:
 
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
+    ranked = any(module.rank != NONE for module in modules)
     columns = (
+        *[TableColumn("rank")] * ranked,
         TableColumn("module", is_path=True),
         TableColumn("type"),
         TableColumn("parameters", is_number=True),
@@ -152,6 +155,7 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
         ordered,
         rows,
         lambda module: (
+            *[str(module.rank)] * ranked,
             module.name or "(root)",
             module.type,
             count(module.parameters),

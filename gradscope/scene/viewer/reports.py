@@ -118,6 +118,7 @@ def slow_tables(report: Report, texts: Texts) -> dict[str, Table]:
         "slow_nodes": _timings(report.nodes, texts),
         "slow_ops": _timings(report.ops, texts),
         "modules": {
+            "rank": ints(each.rank for each in modules),
             "name": texts.column(each.name or each.type for each in modules),
             "path": texts.column(each.name for each in modules),
             "type": texts.column(each.type for each in modules),
@@ -134,6 +135,19 @@ def _timings(timings: Sequence[Timing], texts: Texts) -> Table:
         "total": ints(each.total for each in timings),
         "self": ints(each.self for each in timings),
         "longest": ints(each.longest for each in timings),
+    }
+
+
+def wait_table(report: Report, texts: Texts) -> Table:
+    """The waits between the ranks of a merged trace, the longest first."""
+    waits = report.waits.waits
+    return {
+        "rank": ints(each.rank for each in waits),
+        "on": ints(each.on for each in waits),
+        "name": texts.column(each.name for each in waits),
+        "step": ints(each.step for each in waits),
+        "begin": ints(each.begin for each in waits),
+        "ns": ints(each.ns for each in waits),
     }
 
 

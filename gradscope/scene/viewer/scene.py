@@ -8,11 +8,13 @@ from pathlib import PurePath
 import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
+from gradscope.scene.timeline.waits import wait_notes
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
@@ -24,6 +26,7 @@ from gradscope.scene.viewer.reports import (
     slow_tables,
     source_tables,
     value_table,
+    wait_table,
 )
 from gradscope.scene.viewer.text_columns import (
     Column,
@@ -113,6 +116,7 @@ def viewer_scene(
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
         **slow_tables(report, texts),
+        "waits": wait_table(report, texts),
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
@@ -122,6 +126,7 @@ def viewer_scene(
     facts = _facts(scope, selection, len(report.unchecked))
     facts["forward"] = said
     facts["faults"] = [shown(fault.words) for fault in report.faults]
+    facts["waiting"] = wait_notes(report.waits)
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     if against:
         facts["compared"] = against.facts(report.findings)
@@ -148,7 +153,9 @@ def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, 
         "script": shown(PurePath(script).name) or "trace",
         "level": shown(meta.get("level", "")),
         "producer": shown(f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()),
-        "part": _part(selection),
+        "part": _part(trace, selection),
+        "ranks": list(trace.once(RankOf).numbers),
+        "clock": shown(meta.get("clock", "")),
         "notes": [shown(note) for note in trace.notes],
         "inferred": [shown(each) for each in inferred] if isinstance(inferred, list) else [],
         "unchecked": unchecked,
@@ -163,10 +170,10 @@ def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, 
     }
 
 
-def _part(selection: Selection) -> str:
+def _part(trace: Trace, selection: Selection) -> str:
     parts = []
     if selection.step is not None:
-        parts.append(f"step {selection.step}")
+        parts.append(f"step {selection.step}{on_ranks(trace)}")
     if selection.backward is not None:
         parts.append(f"backward {selection.backward}")
     return ", ".join(parts)

@@ -10,6 +10,7 @@ import { Keys } from "./panels/keys.js";
 import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
 import { Legend } from "./panels/legend.js";
+import { Menus } from "./panels/menus.js";
 import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Search } from "./panels/search.js";
@@ -41,28 +42,6 @@ function dress(app, colours) {
     dataset.theme = LOOKS[(LOOKS.indexOf(dataset.theme ?? "") + 1) % LOOKS.length];
     again();
   };
-}
-
-/** The menu of backwards. @param {App} app */
-function choice(app) {
-  const select = /** @type {HTMLSelectElement} */ (element("backward"));
-  const { backwards } = app.model;
-  const option = (/** @type {string} */ text, /** @type {number} */ value) => {
-    const made = document.createElement("option");
-    made.textContent = text;
-    made.value = String(value);
-    select.append(made);
-  };
-  const several = new Set(backwards.get("step")).size > 1;
-  if (backwards.length !== 1) option(`all ${backwards.length}`, -1);
-  for (let row = 0; row < backwards.length; row += 1) {
-    const step = backwards.get("step")[row];
-    option(`${step >= 0 && several ? `step ${step} · ` : ""}${backwards.text("title", row).replace(/ at \S*[\\/]/, " at ")}${backwards.text("error", row) ? " ✖" : ""}`, row);
-  }
-  const show = () => { select.value = String(app.backward); };
-  select.addEventListener("change", () => app.setBackward(Number(select.value)));
-  app.follow((changes) => { if (changes.has("backward")) show(); });
-  show();
 }
 
 /** @param {App} app */
@@ -118,7 +97,7 @@ function criticalPath(app) {
   const { critical } = app.model.tables;
   const button = element("critical");
   const find = () => {
-    const rows = [...critical.get("node").keys()].filter((row) => app.backward < 0 || critical.get("backward")[row] === app.backward);
+    const rows = [...critical.get("node").keys()].filter((row) => app.covers(critical.get("backward")[row]));
     const nodes = rows.map((row) => critical.get("node")[row]).filter((node) => node >= 0);
     app.criticalNodes = new Set(nodes);
     app.criticalKeys = new Set();
@@ -193,7 +172,7 @@ async function begin() {
   const app = new App(model);
   const colours = new Colours();
   const look = dress(app, colours);
-  choice(app);
+  new Menus(app);
   const critical = criticalPath(app);
   const graph = new GraphPanel(app, colours);
   app.view = graph.view;

@@ -270,8 +270,3 @@ export function keyOf(box) {
   return box <= -2 ? `g${-2 - box}` : `n${box}`;
 }
 
-/** The group that is shown first: that of the one step, where it is alone. @param {Tree} tree @param {number} step */
-export function rootOf(tree, step) {
-  return tree.steps.get(step) ?? ALL;
-}
-

@@ -152,7 +152,6 @@ export class Keys {
   /** @param {number} step */
   backward(step) {
     const { main: app } = this;
-    const last = app.model.backwards.length - 1;
-    app.setBackward(Math.min(Math.max(app.backward + step, last > 0 ? -1 : 0), last));
+    app.turnBackward(step);
   }
 }

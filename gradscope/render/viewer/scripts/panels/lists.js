@@ -1,6 +1,7 @@
 /** The lists of findings and of the slowest parts. */
 
 import { chip, link, listed, made } from "./outline.js";
+import { waitsBetweenRanks } from "./waits.js";
 import { count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
@@ -84,11 +85,11 @@ export class Slowest {
 
   show() {
     const { app, element } = this;
-    element.replaceChildren();
+    element.replaceChildren(...waitsBetweenRanks(app));
     if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Not recorded at level graph: times. Use --level engine." : "No backward ran: nothing required a gradient."));
     else this.nodes();
     const tables = app.model.tables;
-    this.names("By name, all backwards", tables.slow_nodes, (name) => this.slowestOf(name));
+    this.names(app.rank < 0 ? "By name, all backwards" : "By name, all backwards of all ranks", tables.slow_nodes, (name) => this.slowestOf(name));
     this.names("Operations of the forward pass", tables.slow_ops);
     this.modules();
   }
@@ -97,7 +98,7 @@ export class Slowest {
     const { app } = this;
     const { runs } = app.model;
     const own = runs.get("self_ns");
-    const rows = [...own.keys()].filter((run) => own[run] > 0 && runs.get("node")[run] >= 0 && (app.backward < 0 || runs.get("backward")[run] === app.backward));
+    const rows = [...own.keys()].filter((run) => own[run] > 0 && runs.get("node")[run] >= 0 && app.covers(runs.get("backward")[run]));
     rows.sort((one, other) => own[other] - own[one]);
     const whole = rows.reduce((sum, run) => sum + own[run], 0) || 1;
     this.title("Nodes");
@@ -116,7 +117,7 @@ export class Slowest {
     const { runs } = app.model;
     const backward = runs.get("backward")[run];
     const node = runs.get("node")[run];
-    if (app.backward >= 0 && app.backward !== backward) app.setBackward(backward);
+    if (!app.covers(backward)) app.setBackward(backward);
     app.selectNode(node);
     app.unfold(node);
     app.go(runs.get("begun")[run]);
@@ -161,9 +162,10 @@ export class Slowest {
   modules() {
     const { modules } = this.app.model.tables;
     const own = modules.get("self");
-    const rows = [...own.keys()].filter((row) => own[row] > 0).sort((one, other) => own[other] - own[one]);
+    const rank = modules.get("rank");
+    const rows = [...own.keys()].filter((row) => own[row] > 0 && rank[row] === this.app.rank).sort((one, other) => own[other] - own[one]);
     if (!rows.length) return;
-    this.title("Modules, backward");
+    this.title(this.app.rank < 0 ? "Modules, backward" : `Modules of rank ${this.app.rank}, backward`);
     this.element.append(listed(rows, (row) => [
       link(modules.text("name", row), () => this.module(modules.text("path", row))), made("span", "soft", modules.text("type", row)), made("span", "much", duration(own[row])),
     ], ROWS, "row"));
