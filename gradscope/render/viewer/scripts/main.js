@@ -219,7 +219,7 @@ async function begin() {
   new Slowest(app);
   if (app.changed) new Compared(app, graphs);
   const findings = new Findings(app);
-  const search = new Search(app);
+  const search = new Search(app, findings);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
   if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
