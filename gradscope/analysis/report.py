@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TypeVar
 
 from gradscope.analysis.findings import Finding, Severity
+from gradscope.analysis.identity.found_at import located
 from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
 from gradscope.analysis.program.summary import Summary, recorded_again, summary
@@ -158,6 +159,12 @@ def inspect(
     )
 
 
+def worst_in_a_step(trace: Trace) -> Finding | None:
+    """The worst warning or error that belongs to a step."""
+    found = inspect(trace).at_least(Severity.WARNING)
+    return next((each for each in found if each.steps), None)
+
+
 def _unchecked(trace: Trace, rule: Rule) -> Unchecked:
     if not rule.is_above(trace):
         return Unchecked(rule.id, rule.slug, rule.needs, rule.lacks(trace))
@@ -185,4 +192,4 @@ def findings_of(trace: Trace, rule: Rule, guard: Guard) -> list[Finding]:
     name = f"{rule.id} {rule.slug}"
     every = of_each_rank(trace, rule.findings)
     guard.tried(name, lambda: found.extend(every), None, rule=rule.id)
-    return found
+    return guard.tried(name, lambda: [located(trace, each) for each in found], found, rule=rule.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -12,6 +13,7 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.ranks.whose import RankOf, on_ranks
+from gradscope.analysis.report import worst_in_a_step
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import GraphTask, Node
@@ -28,7 +30,7 @@ class DrawnSelection:
 
 
 def scope_of(trace: Trace, options: GraphOptions) -> DrawnSelection:
-    """The selected part; by default the first step of a trace with several."""
+    """The selected part; of several steps the one with the worst finding, else the first."""
     return _scope(trace, options, trace.table(Node)["step"], BACKWARD)
 
 
@@ -61,15 +63,24 @@ def _first_part(
     with_some = set(distinct(steps_of).tolist())
     drawable = [step.number for step in known if step.id in with_some]
     if len(known) > 1 and drawable:
-        first = drawable[0]
-        many = len({step.number for step in known})
-        note = f"step {first} of {many}; use --step N for another one, --all for all of them"
+        first, why = _where_to_begin(trace, drawable)
+        which = f"step {first} of {len({step.number for step in known})}{why}"
+        note = f"{which}; use --step N for another one, --all for all of them"
         return replace(selection, step=first), (note,)
     tasks = trace.table(GraphTask)
     if len(tasks) > 1 and len(steps_of) > limit:
         note = f"backward 0 of {len(tasks)}; use --task N for another one, --all for all of them"
         return replace(selection, backward=0), (note,)
     return selection, ()
+
+
+def _where_to_begin(trace: Trace, drawable: Sequence[int]) -> tuple[int, str]:
+    """The step of the worst finding, if it can be drawn; else the first one. And the reason."""
+    worst = trace.once(worst_in_a_step)
+    if worst is None or worst.steps[0] not in drawable:
+        return drawable[0], ""
+    rank = f" on rank {worst.ranks[0]}" if len(worst.ranks) == 1 else ""
+    return worst.steps[0], f", with {worst.rule} {worst.slug}{rank}"
 
 
 def _title(trace: Trace, selection: Selection) -> list[str]:

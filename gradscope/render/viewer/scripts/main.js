@@ -13,10 +13,13 @@ import { Legend } from "./panels/legend.js";
 import { Menus } from "./panels/menus.js";
 import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
+import { Memory } from "./panels/memory.js";
 import { Search } from "./panels/search.js";
+import { Summary } from "./panels/summary.js";
 import { Timeline } from "./panels/timeline.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const TABS = ["summary", "outline", "findings", "slowest", "memory"];
 const LOOKS = ["", "light", "dark"];
 
 /** Show an error instead of the page. @param {string} reason */
@@ -46,7 +49,7 @@ function dress(app, colours) {
 
 /** @param {App} app */
 function tabs(app) {
-  const names = ["outline", "findings", "slowest", ...(app.changed ? ["compared"] : [])];
+  const names = [...TABS, ...(app.changed ? ["compared"] : [])];
   const choose = (/** @type {string} */ name) => {
     for (const each of names) {
       const tab = element(`tab-${each}`);
@@ -56,6 +59,7 @@ function tabs(app) {
     }
     drawers("left");
     element(`tab-${name}`).focus();
+    app.tell("look");
   };
   names.forEach((name, at) => {
     const tab = element(`tab-${name}`);
@@ -65,8 +69,8 @@ function tabs(app) {
       if (way) choose(names[(at + way + names.length) % names.length]);
     });
   });
-  if (app.changed || app.model.tables.findings.length) {
-    choose(app.changed ? "compared" : "findings");
+  if (app.changed) {
+    choose("compared");
     /** @type {HTMLElement} */ (document.activeElement)?.blur();
     drawers("");
   }
@@ -163,6 +167,16 @@ function address(app, graphs) {
   if (location.hash.length > 1) restore();
 }
 
+/** Open at the worst finding, or at what `--around` names. @param {App} app @param {Findings} findings */
+function openAt(app, findings) {
+  const { node, backward, finding } = app.model.facts.opens;
+  if (backward >= 0) app.setBackward(backward, true);
+  if (node < 0) return;
+  app.selectNode(node);
+  app.unfold(node);
+  findings.at = finding;
+}
+
 async function begin() {
   if (!("DecompressionStream" in window)) {
     fail("This browser is too old to show this page: it lacks DecompressionStream, which all browsers have since 2023.");
@@ -184,7 +198,7 @@ async function begin() {
   new Slowest(app);
   if (app.changed) new Compared(app, graphs);
   const findings = new Findings(app);
-  const search = new Search(app);
+  const search = new Search(app, findings);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
   if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
@@ -200,7 +214,9 @@ async function begin() {
     coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },
     details: () => { drawers("right"); element("details").focus(); },
   });
-  for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);
+  new Summary(app, findings, tab);
+  new Memory(app, colours);
+  openAt(app, findings);
   if (model.facts.begins === "forward") graphs.show(true);
   address(app, graphs);
   Object.defineProperty(window, "gradscope", { value: app });

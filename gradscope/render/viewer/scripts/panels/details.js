@@ -90,25 +90,9 @@ export class Details extends CallFacts {
       ["in this view", `${plural(this.graphs.shown.tree.nodeCount[this.graphs.shown.root], this.graphs.shown === app ? "node" : "call")}, ${plural(this.graphs.shown.picture.all.length, "box", "boxes")} drawn`],
     ]);
     element.append(made("p", "soft", "Select a node, a bar, a finding or a line: all panels follow. A double click opens or folds a box. Press ? for the keys."));
-    this.missing();
     this.aboutForward();
     if (app.backward >= 0) this.backward(app.backward);
     this.source.show(-1);
-  }
-
-  missing() {
-    const { model } = this.app;
-    const said = [...model.facts.notes];
-    if (!model.nodes.length) said.push("Nothing in the recording required a gradient: there is no backward, only the forward graph.");
-    else if (!model.engineSeen) said.push("Not recorded at level graph: the order, times and states of nodes. Use --level engine.");
-    else if (!model.readySeen) said.push("Not recorded: when nodes became ready, so they change from waiting directly to running.");
-    if (!model.tables.values.length) said.push("Not recorded: values of tensors. Use --level values.");
-    if (model.facts.inferred.includes("push")) said.push("PyTorch reports which nodes ran and when; queues, counts and sums are inferred from the engine's rules.");
-    if (!said.length) return;
-    this.section("Not recorded or inferred");
-    const list = made("ul");
-    for (const each of said) list.append(made("li", "soft", each));
-    this.element.append(list);
   }
 
   /** @param {number} backward */

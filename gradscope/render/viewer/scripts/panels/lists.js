@@ -1,12 +1,11 @@
 /** The lists of findings and of the slowest parts. */
 
 import { chip, link, listed, made } from "./outline.js";
-import { waitsBetweenRanks } from "./waits.js";
 import { count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
-const SEVERITIES = ["note", "warning", "error"];
+export const SEVERITIES = ["note", "warning", "error"];
 const ROWS = 15;
 
 /** A finding, as `inspect` shows it. @param {import("../core/data.js").Model} model @param {number} row @returns {HTMLElement} */
@@ -18,7 +17,8 @@ export function finding(model, row) {
   card.append(made("p", "", findings.text("message", row)));
   if (findings.text("place", row)) {
     const where = made("p");
-    where.append(made("span", "soft", `${findings.text("place", row)}  `), made("code", "", findings.text("code", row)));
+    const inside = findings.text("where", row);
+    where.append(made("span", "soft", `${findings.text("place", row)}${inside && ` (${inside})`}  `), made("code", "", findings.text("code", row)));
     card.append(where);
   }
   for (const [column, name] of [["why", "why"], ["fix", "fix"], ["sure", "certainty:"]]) {
@@ -39,10 +39,7 @@ export class Findings {
     const { findings } = app.model.tables;
     /** @type {HTMLElement} */ (document.getElementById("tab-findings")).textContent = `Findings (${findings.length})`;
     for (let row = 0; row < findings.length; row += 1) this.element.append(this.card(row));
-    const { unchecked, faults } = app.model.facts;
-    if (!findings.length) this.element.append(made("p", "", "No problems found."));
-    if (unchecked) this.element.append(made("p", "soft", `${plural(unchecked, "rule")} could not be checked because the recording lacks the data: gradscope inspect lists them.`));
-    for (const fault of faults) this.element.append(made("p", "soft", fault));
+    if (!findings.length) this.element.append(made("p", "", app.model.facts.summary.verdict));
   }
 
   /** @param {number} row */
@@ -85,7 +82,7 @@ export class Slowest {
 
   show() {
     const { app, element } = this;
-    element.replaceChildren(...waitsBetweenRanks(app));
+    element.replaceChildren();
     if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Not recorded at level graph: times. Use --level engine." : "No backward ran: nothing required a gradient."));
     else this.nodes();
     const tables = app.model.tables;

@@ -3,14 +3,14 @@
 import { link, listed, made } from "./outline.js";
 import { duration } from "../core/words.js";
 
-const LONGEST = 8;
+const LONGEST = 3;
 
 /** The longest waits between ranks, and how they are known; nothing where there are none. @param {import("../core/app.js").App} app @returns {HTMLElement[]} */
 export function waitsBetweenRanks(app) {
   const { tables, facts } = app.model;
   const { waits } = tables;
   if (!facts.ranks.length) return [];
-  const found = [made("h2", "section", "Waits between ranks (inferred)")];
+  const found = [made("h3", "", "Waits between ranks (inferred)")];
   if (!waits.length) found.push(made("p", "soft", "No rank waited for another one in a collective that was recorded."));
   else {
     found.push(listed(waits.get("begin").keys(), (row) => [
