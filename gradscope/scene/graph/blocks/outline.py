@@ -93,7 +93,7 @@ class Outline:
         }
         self._loops = loops
         self._steps = steps
-        self._keys = _node_keys(columns, self.order)
+        self._keys = _node_keys(trace, columns, self.order)
         self._known: dict[tuple[str | int, ...], int] = {}
         self._shown: dict[NodeBlock, list[Part]] = {}
         self._key_of: dict[NodeBlock, int] = {}
@@ -349,10 +349,17 @@ def _end(part: Part) -> int:
     return part + 1 if isinstance(part, int) else part.end
 
 
-def _node_keys(columns: GraphColumns, order: Ids) -> Ids:
-    """A number for each pair of a name and a stack."""
+def _node_keys(trace: Trace, columns: GraphColumns, order: Ids) -> Ids:
+    """A number for each pair of a name and a stack; ranks of a merged trace share these."""
     names, stacks = (
         np.unique(column[order], return_inverse=True)[1].astype(np.int64)
         for column in (columns.name, columns.stack)
     )
+    if len(distinct(columns.whose)) > 1:
+        known: dict[tuple[tuple[str, int], ...], int] = {}
+        lines = [
+            tuple((frame.file, frame.line) for frame in trace.frames(stack))
+            for stack in distinct(columns.stack[order]).tolist()
+        ]
+        stacks = np.array([known.setdefault(each, len(known)) for each in lines], np.int64)[stacks]
     return names * (int(stacks.max(initial=0)) + 1) + stacks

@@ -15,8 +15,8 @@ export function waitsBetweenRanks(app) {
   else {
     found.push(listed(waits.get("begin").keys(), (row) => [
       link(`rank ${waits.get("rank")[row]} waited ${duration(waits.get("ns")[row])} for rank ${waits.get("on")[row]}`, () => showWait(app, row)),
-      made("span", "much", [waits.text("name", row), ...(waits.get("step")[row] < 0 ? [] : [`step ${waits.get("step")[row]}`])].join(" · ")),
-    ], LONGEST, "row"));
+      made("div", "soft", [waits.text("name", row), ...(waits.get("step")[row] < 0 ? [] : [`step ${waits.get("step")[row]}`])].join(", ")),
+    ], LONGEST));
   }
   const notes = [...facts.waiting, ...(facts.clock ? [`clocks: ${facts.clock}`] : [])];
   found.push(made("p", "soft", `${notes.join("; ")}.`));
