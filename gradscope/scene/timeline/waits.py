@@ -9,7 +9,7 @@ from gradscope.scene.readable import count, duration, plural
 from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.schema import NONE
 
-NOT_SEEN = "not recorded: waits in DDP's own hooks"
+NOT_SEEN = "waits in DDP are not recorded"
 
 
 def wait_table(found: RankWaits, rows: int) -> TableScene:
@@ -49,7 +49,7 @@ def wait_notes(found: RankWaits) -> list[str]:
     for wait in found.waits:
         total[wait.rank] += wait.ns
     most = total.most_common(1)
-    notes = [f"in total longest: rank {rank}, {duration(ns)}" for rank, ns in most]
+    notes = [f"longest in total: rank {rank}, {duration(ns)}" for rank, ns in most]
     notes.append(f"{plural(found.collectives, 'collective')} matched by order")
     if found.unmatched:
         notes.append(f"{plural(found.unmatched, 'call')} not matched")
