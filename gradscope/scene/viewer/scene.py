@@ -150,6 +150,7 @@ def _facts(scope: PageNodes, selection: Selection) -> dict[str, Json]:
     return {
         "version": VERSION,
         "script": shown(PurePath(script).name) or "trace",
+        "file": shown(trace.file_name) or "trace.json",
         "level": shown(meta.get("level", "")),
         "producer": shown(f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()),
         "part": _part(selection),
