@@ -115,7 +115,7 @@ def viewer_scene(
         "holdings": holding_table(scope, during),
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
-        **slow_tables(report, texts),
+        **slow_tables(trace, report, texts),
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
