@@ -28,18 +28,23 @@ export class Memory {
       this.element.append(made("p", "soft", app.model.tables.saved.length ? "No saved tensor is on this page." : "Nothing was saved for a backward, or it was not recorded."));
       return;
     }
-    this.begin = this.table.get("begin");
-    this.end = this.table.get("end");
+    app.follow((changes) => {
+      if (this.element.hidden) return;
+      if (!this.levels) this.begin();
+      else if (changes.has("event")) this.moment();
+      if (changes.has("event") || changes.has("look")) this.paint();
+    });
+  }
+
+  /** Sum up what is held, when it is first asked for. */
+  begin() {
+    this.from = this.table.get("begin");
+    this.until = this.table.get("end");
     this.bytes = this.table.get("bytes");
     this.levels = this.levelsOf([...this.bytes.keys()]);
     this.peak = this.levels.reduce((most, each) => (each.bytes > most.bytes ? each : most));
     this.build();
     this.group();
-    app.follow((changes) => {
-      if (this.element.hidden) return;
-      if (changes.has("event")) this.moment();
-      if (changes.has("event") || changes.has("look")) this.paint();
-    });
     new ResizeObserver(() => this.paint()).observe(this.canvas);
   }
 
@@ -53,7 +58,6 @@ export class Memory {
     this.canvas.setAttribute("role", "img");
     this.canvas.style.height = `${CHART_HEIGHT}px`;
     this.canvas.addEventListener("click", (event) => this.goTo(this.timeAt(event.offsetX)));
-    this.legend = made("div");
     this.now = made("div");
     const head = made("p", "under", `Saved for backward, each storage counted once: at most ${byteCount(this.peak.bytes)}. `);
     head.append(link("go to the peak", () => this.goTo(this.peak.t)));
@@ -105,8 +109,8 @@ export class Memory {
   levelsOf(rows) {
     const changes = [];
     for (const row of rows) {
-      changes.push([this.begin[row], this.bytes[row]]);
-      if (this.end[row] >= 0) changes.push([this.end[row], -this.bytes[row]]);
+      changes.push([this.from[row], this.bytes[row]]);
+      if (this.until[row] >= 0) changes.push([this.until[row], -this.bytes[row]]);
     }
     changes.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
     const found = [];
@@ -132,7 +136,7 @@ export class Memory {
 
   /** @param {number} row @param {number} t */
   isHeld(row, t) {
-    return this.begin[row] <= t && (this.end[row] < 0 || this.end[row] > t);
+    return this.from[row] <= t && (this.until[row] < 0 || this.until[row] > t);
   }
 
   /** Who holds how much at the moment. */
@@ -172,7 +176,7 @@ export class Memory {
   /** What no backward released, and nothing freed. */
   never() {
     const { app } = this;
-    const rows = [...this.end.keys()].filter((row) => this.end[row] < 0);
+    const rows = [...this.until.keys()].filter((row) => this.until[row] < 0);
     const box = made("div");
     box.append(made("h2", "section", rows.length ? `${byteCount(rows.reduce((sum, row) => sum + this.bytes[row], 0))} still held at the end of the trace` : "Never freed"));
     if (!rows.length) box.append(made("p", "soft", "Nothing: each saved tensor was released by a backward, or freed."));
