@@ -13,24 +13,22 @@ from gradscope.scene.readable import plural
 from gradscope.scene.verdict import verdict
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Json, Table, shown
-from gradscope.trace.schema import NONE, Frame, Phase
+from gradscope.trace.schema import NONE, Phase
 from gradscope.trace.trace import Trace
 
-SLOWEST = 3
 LEVEL_GRAPH = (
     "level graph: the order, times and states of nodes are not recorded; use --level engine"
 )
 
 
 def summary_facts(trace: Trace, report: Report) -> Json:
-    """The verdict, the times of the parts of the program, the peak, and the slowest lines."""
+    """The verdict, the times of the parts of the program, and the peak of saved memory."""
     facts = report.summary
     optimizers = sum(
         span.end - span.begin
         for span in spans(trace)
         if span.phase is Phase.OPTIMIZER and span.end != NONE
     )
-    frames = _first_frames(trace)
     return {
         "verdict": shown(verdict(report)),
         "steps": facts.steps,
@@ -38,26 +36,7 @@ def summary_facts(trace: Trace, report: Report) -> Json:
         "backwards": facts.backwards,
         "times": [facts.forward_ns, facts.backward_ns, max(optimizers, facts.optimizer_ns)],
         "peak": facts.saved_peak_bytes,
-        "slowest": [
-            {
-                "place": shown(each.site.place),
-                "text": shown(each.site.text),
-                "ns": each.ns,
-                "frame": frames.get((each.site.file, each.site.line), NONE),
-            }
-            for each in report.lines[:SLOWEST]
-        ],
     }
-
-
-def _first_frames(trace: Trace) -> dict[tuple[str, int], int]:
-    """The first frame of each recorded line."""
-    frames = trace.table(Frame)
-    found: dict[tuple[str, int], int] = {}
-    lines = zip(frames.texts("file"), frames["line"].tolist(), strict=True)
-    for row, line in enumerate(lines):
-        found.setdefault(line, row)
-    return found
 
 
 def opening(scope: PageNodes, report: Report, findings: Table, backwards: Table) -> Json:

@@ -14,6 +14,7 @@ from gradscope.analysis.identity.found_at import nodes_of
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.report import Report
+from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import shape
 from gradscope.scene.verdict import found_in
@@ -80,10 +81,11 @@ def _seq_of(evidence: Iterable[Evidence]) -> int:
     return next((each.id for each in evidence if each.table.startswith("event")), NONE)
 
 
-def slow_tables(report: Report, texts: Texts) -> dict[str, Table]:
-    """Times by name of nodes and operations, and by module."""
+def slow_tables(trace: Trace, report: Report, texts: Texts) -> dict[str, Table]:
+    """Times by line, by name of nodes and operations, and by module."""
     modules = [each for each in report.modules if each.nodes or each.ops]
     return {
+        "slow_lines": _lines(trace, report.lines, texts),
         "slow_nodes": _timings(report.nodes, texts),
         "slow_ops": _timings(report.ops, texts),
         "modules": {
@@ -94,6 +96,30 @@ def slow_tables(report: Report, texts: Texts) -> dict[str, Table]:
             "nodes": ints(each.nodes for each in modules),
             "self": ints(each.backward_ns for each in modules),
         },
+    }
+
+
+def _first_frames(trace: Trace) -> dict[tuple[str, int], int]:
+    """The first frame of each recorded line."""
+    frames = trace.table(Frame)
+    found: dict[tuple[str, int], int] = {}
+    lines = zip(frames.texts("file"), frames["line"].tolist(), strict=True)
+    for row, line in enumerate(lines):
+        found.setdefault(line, row)
+    return found
+
+
+def _lines(trace: Trace, lines: Sequence[LineTiming], texts: Texts) -> Table:
+    frames = _first_frames(trace)
+    return {
+        "place": texts.column(each.site.place for each in lines),
+        "text": texts.column(each.site.text for each in lines),
+        "frame": ints(frames.get((each.site.file, each.site.line), NONE) for each in lines),
+        "calls": ints(each.calls for each in lines),
+        "ops": ints(each.ops_ns for each in lines),
+        "backward": ints(each.backward_ns for each in lines),
+        "between": ints(each.between_ns for each in lines),
+        "all": ints(each.ns for each in lines),
     }
 
 

@@ -118,7 +118,7 @@ def viewer_scene(
         "holdings": holding_table(scope, during),
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
-        **slow_tables(report, texts),
+        **slow_tables(trace, report, texts),
         "waits": wait_table(report, texts),
         **source_tables(scope, texts),
         **forward,
@@ -155,6 +155,7 @@ def _facts(scope: PageNodes, selection: Selection) -> dict[str, Json]:
     return {
         "version": VERSION,
         "script": shown(PurePath(script).name) or "trace",
+        "file": shown(trace.file_name) or "trace.json",
         "level": shown(meta.get("level", "")),
         "producer": shown(f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()),
         "part": _part(trace, selection),

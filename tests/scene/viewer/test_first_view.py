@@ -38,9 +38,17 @@ def test_the_summary_has_the_figures_of_inspect() -> None:
     assert summary["steps"] == report.summary.steps
     assert summary["times"][1] == report.summary.backward_ns
     assert summary["peak"] == report.summary.saved_peak_bytes
-    assert [each["place"] for each in summary["slowest"]] == [
-        each.site.place for each in report.lines[:3]
+
+
+def test_slow_lines_are_those_of_inspect() -> None:
+    trace = two_layers(steps=2)
+    scene, lines = viewer_scene(trace), inspect(trace).lines
+    table: Any = scene.tables["slow_lines"]
+
+    assert [scene.texts[place] for place in table["place"].places] == [
+        each.site.place for each in lines
     ]
+    assert table["all"].tolist() == [each.ns for each in lines]
 
 
 def test_limits_name_what_was_not_recorded() -> None:

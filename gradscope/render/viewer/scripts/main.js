@@ -6,6 +6,7 @@ import { unpack } from "./core/data.js";
 import { Compared } from "./panels/compared.js";
 import { Details } from "./panels/details.js";
 import { GraphPanel } from "./panels/graph.js";
+import { HoverCard } from "./panels/hover_card.js";
 import { Keys } from "./panels/keys.js";
 import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
@@ -15,6 +16,8 @@ import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Memory } from "./panels/memory.js";
 import { Search } from "./panels/search.js";
+import { Share } from "./panels/share.js";
+import { splitSides } from "./panels/splitters.js";
 import { Summary } from "./panels/summary.js";
 import { Timeline } from "./panels/timeline.js";
 
@@ -188,7 +191,8 @@ async function begin() {
   const look = dress(app, colours);
   new Menus(app);
   const critical = criticalPath(app);
-  const graph = new GraphPanel(app, colours);
+  const card = new HoverCard();
+  const graph = new GraphPanel(app, colours, card);
   app.view = graph.view;
   const timeline = new Timeline(app, colours);
   const graphs = new Graphs(app);
@@ -203,6 +207,12 @@ async function begin() {
   if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
   element("look").addEventListener("click", look);
+  const shapes = () => {
+    app.shapes = !app.shapes;
+    element("shapes").setAttribute("aria-pressed", String(app.shapes));
+    app.tell("look");
+  };
+  element("shapes").addEventListener("click", shapes);
   const turn = turning(graphs, [graph, outline, legend, search]);
   const tab = tabs(app);
   for (const side of ["left", "right"]) element(`open-${side}`).addEventListener("click", () => drawers(element(side).classList.contains("open") ? "" : side));
@@ -210,10 +220,12 @@ async function begin() {
   for (const each of ["close-left", "close-right"]) element(each).addEventListener("click", () => drawers(""));
   leadOn(app);
   new Keys(graphs, {
-    graph, timeline, search, findings, look, critical, tab, drawers, turn,
+    graph, timeline, search, findings, look, shapes, critical, tab, drawers, turn,
     coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },
     details: () => { drawers("right"); element("details").focus(); },
   });
+  new Share(graphs, colours);
+  splitSides();
   new Summary(app, findings, tab);
   new Memory(app, colours);
   openAt(app, findings);

@@ -39,6 +39,8 @@ export class App {
     this.event = 0;
     this.critical = false;
     this.coloring = "kind";
+    /** Whether arrows say the shapes of what they carry. */
+    this.shapes = false;
     /** @type {[number, number] | null} a stretch of time that dims all else */
     this.range = null;
     /** @type {any} */

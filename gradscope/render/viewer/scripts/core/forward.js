@@ -131,6 +131,7 @@ export class Graphs {
     forward.event = main.event;
     forward.range = main.range;
     forward.coloring = main.coloring;
+    forward.shapes = main.shapes;
     if (changes.has("selection")) this.toForward(false);
     forward.tell(...[...changes].filter((each) => each === "event" || each === "look" || each === "range"));
   }

@@ -185,7 +185,7 @@ export class Picture {
       const title = ruler.width(box.title, FONTS.title) + (box.ordinal ? ruler.width(box.ordinal, FONTS.line) + 5 : 0) + box.badges * 15;
       box.titleWidth = ruler.width(box.title, FONTS.title) + 14;
       box.w = Math.min(Math.max(60, title, ...widths), WIDEST) + 20;
-      box.h = TOP + box.lines.length * LINE + 10 + (box.is === "group" ? 8 : 0);
+      box.h = TOP + box.lines.length * LINE + 10;
     }
   }
 

@@ -79,6 +79,16 @@ export class States {
     return node >= 0;
   }
 
+  /** The state of several nodes as one: running while some are done and others are not. @param {number[]} counts @returns {number} */
+  together(counts) {
+    const [notRun, waiting, ready, running, done, failed] = counts;
+    if (failed) return FAILED;
+    if (running || done && (waiting || ready)) return RUNNING;
+    if (done) return DONE;
+    if (ready) return READY;
+    return waiting || !notRun ? WAITING : NOT_RUN;
+  }
+
   /** How many nodes of each state. @param {Iterable<number>} nodes @returns {number[]} */
   counts(nodes) {
     const found = [0, 0, 0, 0, 0, 0];

@@ -89,6 +89,7 @@ export class Tree {
     this.first = new Int32Array(this.size).fill(2 ** 31 - 1);
     this.last = new Int32Array(this.size).fill(-1);
     this.ns = new Float64Array(this.size);
+    this.savedBytes = new Float64Array(this.size);
     this.nodeNs = new Float64Array(nodes.length);
     const [ran, owner] = [runs.get("self_ns"), runs.get("backward")];
     const step = Array.from(this.model.backwards.get("step"), (_, row) => this.stepOfBackward(row) ?? 0);
@@ -111,13 +112,35 @@ export class Tree {
       this.first[group] = Math.min(this.first[group], node);
       this.last[group] = Math.max(this.last[group], node);
     }
+    const { saved } = this.model.tables;
+    saved.get("node").forEach((/** @type {number} */ node, /** @type {number} */ row) => { if (node >= 0) this.savedBytes[this.of[node]] += saved.get("bytes")[row]; });
+    this.findKinds();
     for (let group = this.size - 1; group > 0; group -= 1) {
       const up = this.parent[group];
+      this.savedBytes[up] += this.savedBytes[group];
       this.nodeCount[up] += this.nodeCount[group];
       this.alarms[up] += this.alarms[group];
       this.ns[up] += this.ns[group];
       this.first[up] = Math.min(this.first[up], this.first[group]);
       this.last[up] = Math.max(this.last[up], this.last[group]);
+    }
+  }
+
+  /** By group the kind that most of its time went to, or most of its nodes where no times are known. */
+  findKinds() {
+    const { nodes, facts } = this.model;
+    const kind = nodes.get("kind");
+    const kinds = facts.kinds.length;
+    const weight = new Float64Array(this.size * kinds);
+    for (let node = 0; node < nodes.length; node += 1) if (!this.model.isLeaf(node)) weight[this.of[node] * kinds + kind[node]] += this.nodeNs[node] || 1e-6;
+    this.mainKind = new Uint8Array(this.size);
+    for (let group = this.size - 1; group >= 0; group -= 1) {
+      let best = 0;
+      for (let each = 0; each < kinds; each += 1) {
+        if (group > 0) weight[this.parent[group] * kinds + each] += weight[group * kinds + each];
+        if (weight[group * kinds + each] > weight[group * kinds + best]) best = each;
+      }
+      this.mainKind[group] = best;
     }
   }
 

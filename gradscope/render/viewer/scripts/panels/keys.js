@@ -7,7 +7,7 @@ import { made } from "./outline.js";
 const HELP = [
   ["/   n  N", "search; next, previous hit"], ["↑ ↓ ← →", "in the graph: follow arrows backwards or forwards; previous, next box of the row"],
   ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "center the selection; zoom; fit the whole picture"],
-  ["x  X", "next, previous finding"], ["p   c   g", "critical path; next coloring; forward or backward graph"], ["1 … 7   Tab", "summary, outline, findings, slowest, memory, graph, details"],
+  ["x  X", "next, previous finding"], ["p   c   e   g", "critical path; next coloring; shapes on the arrows; forward or backward graph"], ["1 … 7   Tab", "summary, outline, findings, slowest, memory, graph, details"],
   [",  .", "one event back, forward"], ["<  >", "previous, next run of a node"], ["{  }", "previous, next backward"],
   ["Space   Home  End", "play; go to the start; go to the end"], ["w a s d", "zoom and pan time"], ["t", "light, dark or system theme"], ["Esc   ?", "clear the selection; this list"],
 ];
@@ -71,7 +71,7 @@ export class Keys {
       ",": () => app.go(app.event - 1), ".": () => app.go(app.event + 1), "<": () => this.nextRun(-1), ">": () => this.nextRun(1),
       "{": () => this.backward(-1), "}": () => this.backward(1), " ": () => timeline.play(), Home: () => app.go(app.events[0]), End: () => app.go(app.events[1]),
       w: () => timeline.zoom(1 / 1.4, middle()), s: () => timeline.zoom(1.4, middle()), a: () => timeline.pan(-0.2), d: () => timeline.pan(0.2),
-      t: panels.look, "?": () => this.dialog.showModal(), Escape: () => { this.app.clear(); panels.drawers(""); },
+      t: panels.look, e: panels.shapes, "?": () => this.dialog.showModal(), Escape: () => { this.app.clear(); panels.drawers(""); },
       ArrowDown: () => this.walk("down"), ArrowUp: () => this.walk("up"), ArrowLeft: () => this.sibling(-1), ArrowRight: () => this.sibling(1),
     };
   }

@@ -7,6 +7,7 @@ import { count, duration, plural } from "../core/words.js";
 
 export const SEVERITIES = ["note", "warning", "error"];
 const ROWS = 15;
+const SLOW_LINES = 8;
 
 /** A finding, as `inspect` shows it. @param {import("../core/data.js").Model} model @param {number} row @returns {HTMLElement} */
 export function finding(model, row) {
@@ -70,7 +71,15 @@ export class Findings {
   }
 }
 
-/** The slowest nodes, names of nodes, forward operations and modules. */
+/** The place of a slow line, as a link to its nodes if it is in the program. @param {App} app @param {number} row of `slow_lines` */
+export function toLine(app, row) {
+  const { slow_lines: lines } = app.model.tables;
+  const frame = lines.get("frame")[row];
+  const place = lines.text("place", row);
+  return frame >= 0 ? link(place, () => app.selectLine(frame)) : place;
+}
+
+/** The slowest lines, nodes, names of nodes, forward operations and modules. */
 export class Slowest {
   /** @param {App} app */
   constructor(app) {
@@ -83,12 +92,24 @@ export class Slowest {
   show() {
     const { app, element } = this;
     element.replaceChildren();
+    this.lines();
     if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Not recorded at level graph: times. Use --level engine." : "No backward ran: nothing required a gradient."));
     else this.nodes();
     const tables = app.model.tables;
     this.names(app.rank < 0 ? "By name, all backwards" : "By name, all backwards of all ranks", tables.slow_nodes, (name) => this.slowestOf(name));
     this.names("Operations of the forward pass", tables.slow_ops);
     this.modules();
+  }
+
+  lines() {
+    const { slow_lines: lines } = this.app.model.tables;
+    if (!lines.length) return;
+    this.title("Lines, all steps");
+    this.element.append(listed([...Array(lines.length).keys()], (row) => {
+      const parts = [["operations", "ops"], ["backward", "backward"], ["before its calls", "between"]];
+      const said = parts.filter(([, column]) => lines.get(column)[row] > 0).map(([name, column]) => `${name} ${duration(lines.get(column)[row])}`);
+      return [toLine(this.app, row), made("span", "much", duration(lines.get("all")[row])), made("code", "line", lines.text("text", row)), made("span", "soft", said.join(", "))];
+    }, SLOW_LINES, "slow"));
   }
 
   nodes() {
@@ -98,7 +119,7 @@ export class Slowest {
     const rows = [...own.keys()].filter((run) => own[run] > 0 && runs.get("node")[run] >= 0 && app.covers(runs.get("backward")[run]));
     rows.sort((one, other) => own[other] - own[one]);
     const whole = rows.reduce((sum, run) => sum + own[run], 0) || 1;
-    this.title("Nodes");
+    this.title(app.backward < 0 ? "Nodes, all backwards" : "Nodes of this backward");
     this.element.append(listed(rows, (run) => {
       const node = runs.get("node")[run];
       return [

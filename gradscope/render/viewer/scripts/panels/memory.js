@@ -24,30 +24,38 @@ export class Memory {
     this.element = /** @type {HTMLElement} */ (document.getElementById("memory-panel"));
     this.table = app.model.tables.holdings;
     this.by = "module";
-    this.begin = this.table.get("begin");
-    this.end = this.table.get("end");
-    this.bytes = this.table.get("bytes");
-    this.start();
+    if (!this.table.length) {
+      this.nothing();
+      return;
+    }
     app.follow((changes) => {
-      if (changes.has("backward") && this.rank !== app.rank) this.start();
-      if (this.element.hidden || !this.rows.length) return;
-      if (changes.has("event")) this.moment();
+      if (this.element.hidden) return;
+      if (!this.levels || this.rank !== app.rank) this.begin();
+      else if (changes.has("event") && this.rows.length) this.moment();
+      if (!this.rows.length) return;
       if (changes.has("event") || changes.has("look")) this.paint();
     });
   }
 
-  /** Show the memory of the rank shown: each process has its own. */
-  start() {
+  nothing() {
+    this.element.append(made("p", "soft", this.app.model.tables.saved.length ? "No saved tensor is on this page." : "Nothing was saved for a backward, or it was not recorded."));
+  }
+
+  /** Sum up what is held, when it is first asked for: by the rank shown, as each process has its own memory. */
+  begin() {
     const { app } = this;
-    this.rank = app.rank;
-    this.element.replaceChildren();
     const node = this.table.get("node");
+    this.rank = app.rank;
+    this.from = this.table.get("begin");
+    this.until = this.table.get("end");
+    this.bytes = this.table.get("bytes");
     this.rows = [...this.bytes.keys()].filter((row) => app.rank < 0 || app.model.rankOf(node[row]) === app.rank);
+    this.levels = this.levelsOf(this.rows);
+    this.element.replaceChildren();
     if (!this.rows.length) {
-      this.element.append(made("p", "soft", app.model.tables.saved.length ? "No saved tensor is on this page." : "Nothing was saved for a backward, or it was not recorded."));
+      this.nothing();
       return;
     }
-    this.levels = this.levelsOf(this.rows);
     this.peak = this.levels.reduce((most, each) => (each.bytes > most.bytes ? each : most));
     this.build();
     this.group();
@@ -65,7 +73,6 @@ export class Memory {
     this.canvas.setAttribute("role", "img");
     this.canvas.style.height = `${CHART_HEIGHT}px`;
     this.canvas.addEventListener("click", (event) => this.goTo(this.timeAt(event.offsetX)));
-    this.legend = made("div");
     this.now = made("div");
     const head = made("p", "under", `Saved for backward${this.rank < 0 ? "" : ` on rank ${this.rank}`}, each storage counted once: at most ${byteCount(this.peak.bytes)}. `);
     head.append(link("go to the peak", () => this.goTo(this.peak.t)));
@@ -117,8 +124,8 @@ export class Memory {
   levelsOf(rows) {
     const changes = [];
     for (const row of rows) {
-      changes.push([this.begin[row], this.bytes[row]]);
-      if (this.end[row] >= 0) changes.push([this.end[row], -this.bytes[row]]);
+      changes.push([this.from[row], this.bytes[row]]);
+      if (this.until[row] >= 0) changes.push([this.until[row], -this.bytes[row]]);
     }
     changes.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
     const found = [];
@@ -144,7 +151,7 @@ export class Memory {
 
   /** @param {number} row @param {number} t */
   isHeld(row, t) {
-    return this.begin[row] <= t && (this.end[row] < 0 || this.end[row] > t);
+    return this.from[row] <= t && (this.until[row] < 0 || this.until[row] > t);
   }
 
   /** Who holds how much at the moment. */
@@ -184,7 +191,7 @@ export class Memory {
   /** What no backward released, and nothing freed. */
   never() {
     const { app } = this;
-    const rows = this.rows.filter((row) => this.end[row] < 0);
+    const rows = this.rows.filter((row) => this.until[row] < 0);
     const box = made("div");
     box.append(made("h2", "section", rows.length ? `${byteCount(rows.reduce((sum, row) => sum + this.bytes[row], 0))} still held at the end of the trace` : "Never freed"));
     if (!rows.length) box.append(made("p", "soft", "Nothing: each saved tensor was released by a backward, or freed."));

@@ -1,13 +1,14 @@
 /** The summary of the trace: the verdict, findings, times, the peak of saved memory, the slowest lines, limits. */
 
 import { link, listed, made } from "./outline.js";
-import { SEVERITIES } from "./lists.js";
+import { SEVERITIES, toLine } from "./lists.js";
 import { waitsBetweenRanks } from "./waits.js";
 import { byteCount, count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
 const FEW_FINDINGS = 5;
+const SLOWEST_LINES = 3;
 const PARTS = ["forward", "backward", "optimizer"];
 
 /** The first of the lists on the left. */
@@ -60,13 +61,12 @@ export class Summary {
   }
 
   slowest() {
-    const { slowest } = this.app.model.facts.summary;
-    if (!slowest.length) return;
+    const { slow_lines: lines } = this.app.model.tables;
+    if (!lines.length) return;
     this.element.append(made("h3", "", "Slowest lines"));
-    this.element.append(listed(slowest, (line) => {
-      const place = line.frame >= 0 ? link(line.place, () => this.app.selectLine(line.frame)) : line.place;
-      return [place, made("span", "much", duration(line.ns)), made("code", "line", line.text)];
-    }, slowest.length, "slow"));
+    this.element.append(listed([...Array(lines.length).keys()].slice(0, SLOWEST_LINES), (row) => [
+      toLine(this.app, row), made("span", "much", duration(lines.get("all")[row])), made("code", "line", lines.text("text", row)),
+    ], SLOWEST_LINES, "slow"));
     this.element.append(link("all times", () => this.tab("slowest")));
   }
 
