@@ -10,6 +10,7 @@ from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.spans import spans
 from gradscope.scene.readable import plural
+from gradscope.scene.timeline.waits import wait_notes
 from gradscope.scene.verdict import verdict
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Json, Table, shown
@@ -33,6 +34,7 @@ def summary_facts(trace: Trace, report: Report) -> Json:
         "verdict": shown(verdict(report)),
         "steps": facts.steps,
         "ranks": facts.ranks,
+        "waiting": wait_notes(report.waits),
         "backwards": facts.backwards,
         "times": [facts.forward_ns, facts.backward_ns, max(optimizers, facts.optimizer_ns)],
         "peak": facts.saved_peak_bytes,

@@ -88,6 +88,7 @@ def slow_tables(trace: Trace, report: Report, texts: Texts) -> dict[str, Table]:
         "slow_lines": _lines(trace, report.lines, texts),
         "slow_nodes": _timings(report.nodes, texts),
         "slow_ops": _timings(report.ops, texts),
+        "waits": _waits(report, texts),
         "modules": {
             "rank": ints(each.rank for each in modules),
             "name": texts.column(each.name or each.type for each in modules),
@@ -133,7 +134,7 @@ def _timings(timings: Sequence[Timing], texts: Texts) -> Table:
     }
 
 
-def wait_table(report: Report, texts: Texts) -> Table:
+def _waits(report: Report, texts: Texts) -> Table:
     """The waits between the ranks of a merged trace, the longest first."""
     waits = report.waits.waits
     return {

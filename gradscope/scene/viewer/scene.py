@@ -14,7 +14,6 @@ from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
-from gradscope.scene.timeline.waits import wait_notes
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.first_view import limits, opening, summary_facts
 from gradscope.scene.viewer.forward import forward_tables
@@ -28,7 +27,6 @@ from gradscope.scene.viewer.reports import (
     slow_tables,
     source_tables,
     value_table,
-    wait_table,
 )
 from gradscope.scene.viewer.text_columns import (
     Column,
@@ -119,7 +117,6 @@ def viewer_scene(
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
         **slow_tables(trace, report, texts),
-        "waits": wait_table(report, texts),
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
@@ -128,7 +125,6 @@ def viewer_scene(
     start = start_of(trace)
     facts = _facts(scope, selection)
     facts["forward"] = said
-    facts["waiting"] = wait_notes(report.waits)
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
     facts["limits"] = limits(trace, report, said, tables)

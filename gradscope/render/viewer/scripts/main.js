@@ -11,7 +11,7 @@ import { Keys } from "./panels/keys.js";
 import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
 import { Legend } from "./panels/legend.js";
-import { Menus } from "./panels/menus.js";
+import { Menus } from "./ranks/menus.js";
 import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Memory } from "./panels/memory.js";

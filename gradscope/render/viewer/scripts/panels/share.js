@@ -32,6 +32,8 @@ export class Share {
     if (shown !== main) words.push("--graph", "forward");
     const step = main.backward >= 0 ? backwards.get("step")[main.backward] : -1;
     const around = shown.node >= 0 ? shown.model.title(shown.node) : shown.group >= 0 ? shown.model.groups.text("path", shown.group) : "";
+    const numbered = shown.node >= 0 && !shown.model.nodes.text("leaf", shown.node);  // over all ranks
+    if (main.rank >= 0 && !numbered) words.push("--rank", String(main.rank));
     if (around) words.push("--around", around);
     else if (step >= 0) words.push("--step", String(step));
     return [...words, file].map(quoted).join(" ");

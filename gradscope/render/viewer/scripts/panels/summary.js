@@ -2,7 +2,7 @@
 
 import { link, listed, made } from "./outline.js";
 import { SEVERITIES, toLine } from "./lists.js";
-import { waitsBetweenRanks } from "./waits.js";
+import { waitsBetweenRanks } from "../ranks/waits.js";
 import { byteCount, count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */

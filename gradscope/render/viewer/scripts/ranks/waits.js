@@ -1,6 +1,6 @@
 /** Which rank waited for which, in a list. */
 
-import { link, listed, made } from "./outline.js";
+import { link, listed, made } from "../panels/outline.js";
 import { duration } from "../core/words.js";
 
 const LONGEST = 3;
@@ -18,7 +18,7 @@ export function waitsBetweenRanks(app) {
       made("div", "soft", [waits.text("name", row), ...(waits.get("step")[row] < 0 ? [] : [`step ${waits.get("step")[row]}`])].join(", ")),
     ], LONGEST));
   }
-  const notes = [...facts.waiting, ...(facts.clock ? [`clocks: ${facts.clock}`] : [])];
+  const notes = [...facts.summary.waiting, ...(facts.clock ? [`clocks: ${facts.clock}`] : [])];
   found.push(made("p", "soft", `${notes.join("; ")}.`));
   return found;
 }
