@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.scene.graph.picture import BackwardEntry
 from gradscope.trace.schema import GraphTask
 from gradscope.trace.trace import Trace
@@ -34,7 +35,12 @@ def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
     titles = backward_numbers(trace)
     tasks = [backward_numbered(trace, number) for number in known[:MOST_IN_LEGEND]]
     entries = tuple(
-        BackwardEntry(titles[task.id], title_of(trace, task, titles), _call(trace, task))
+        BackwardEntry(
+            titles[task.id],
+            title_of(trace, task, titles),
+            _call(trace, task),
+            trace.once(RankOf).one(GraphTask.TABLE, task.id),
+        )
         for task in tasks
     )
     left = len(known) - len(entries)
@@ -42,13 +48,19 @@ def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
     return Backwards(entries, (note,) if left else ())
 
 
-def title_of(trace: Trace, task: GraphTask, numbers: Mapping[int, int]) -> str:
-    """As in "backward 1 at train.py:31, inside backward 0"."""
+def title_of(
+    trace: Trace, task: GraphTask, numbers: Mapping[int, int], *, rank: bool = True
+) -> str:
+    """As in "rank 1, backward 2 at train.py:31, inside backward 0".
+
+    `rank`: whether to say the rank, which only a merged trace has.
+    """
+    of = trace.once(RankOf).words(GraphTask.TABLE, task.id) if rank else ""
     site = site_of(trace, task.stack)
     at = f" at {site}" if site.place else ""
     parent = numbers.get(task.parent)
     inside = f", inside backward {parent}" if parent is not None else ""
-    return f"backward {numbers[task.id]}{at}{inside}"
+    return f"{of}backward {numbers[task.id]}{at}{inside}"
 
 
 def _call(trace: Trace, task: GraphTask) -> str:

@@ -102,6 +102,7 @@ class BackwardEntry:
     number: int
     title: str  # "backward 1 at gan.py:9"
     call: str  # the text of the line that called it
+    rank: int = NONE  # of the process, in a merged trace
 
 
 @dataclass(frozen=True, slots=True)

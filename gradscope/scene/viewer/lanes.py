@@ -9,6 +9,7 @@ import numpy as np
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import look_up
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.scene.kinds import kind_of_call
@@ -21,7 +22,7 @@ from gradscope.scene.timeline.tracks.modules import (
 from gradscope.scene.viewer.nodes import KINDS, PageNodes
 from gradscope.scene.viewer.text_columns import Column, Table, TextColumn, Texts, ints
 from gradscope.scene.viewer.times import SAME, Part, Times
-from gradscope.trace.schema import NONE, GraphTask, Module, Node, Op, Phase, Span, Step, Thread
+from gradscope.trace.schema import NONE, GraphTask, Module, Op, Phase, Span, Step
 from gradscope.trace.trace import Trace
 
 
@@ -50,18 +51,18 @@ def lane_tables(
 
 
 def _step_table(trace: Trace, rows: Sequence[Step], forward: Mapping[str, Table]) -> Table:
-    """The steps of the page. `rank`: NONE if there is only one process.
+    """The steps of the page. `rank`: NONE in the trace of one process.
 
     The first step of a process includes the start of the program: it begins here with its first
     span, call of the forward graph or backward.
     """
-    ranks = _ranks_of_steps(trace)
+    ranks = trace.once(RankOf).of(Step.TABLE, ints(row.id for row in rows))
     begins = {row.id: row.begin for row in rows}
-    for first in {ranks.get(row.id, NONE): row for row in reversed(rows)}.values():
+    for first in dict(zip(ranks[::-1].tolist(), rows[::-1], strict=True)).values():
         begins[first.id] = max(first.begin, _first_in(trace, first, _drawn(forward)))
     return {
         "number": ints(row.number for row in rows),
-        "rank": ints(ranks.get(row.id, NONE) for row in rows),
+        "rank": ranks,
         "begin": ints(begins[row.id] for row in rows),
         "end": ints(row.end for row in rows),
     }
@@ -83,19 +84,6 @@ def _first_in(trace: Trace, step: Step, drawn: Ids) -> int:
 def _drawn(forward: Mapping[str, Table]) -> Ids:
     """The ids of the calls of the forward graph."""
     return _numbers(forward["calls"]["id"]) if forward else np.zeros(0, np.int64)
-
-
-def _ranks_of_steps(trace: Trace) -> dict[int, int]:
-    """The rank of the process of each step; empty if there is only one process."""
-    ranks = {thread.id: thread.rank for thread in trace.rows(Thread)}
-    if len(set(ranks.values())) < 2:
-        return {}
-    found: dict[int, int] = {}
-    for kind in (Span, Node, Op, GraphTask):
-        table = trace.table(kind)
-        pairs = zip(table["step"].tolist(), table["thread"].tolist(), strict=True)
-        found |= {step: ranks[thread] for step, thread in pairs if thread in ranks}
-    return found
 
 
 def step_rows(scope: PageNodes, rows: Sequence[Step]) -> Ids:

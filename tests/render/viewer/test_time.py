@@ -16,6 +16,7 @@ from gradscope.scene.viewer.times import start_of
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import NodeBegin, NodeEnd, Op, Phase, Span, Thread
 from gradscope.trace.trace import Trace
+from tests.analysis.ranks.several_ranks import several_ranks
 from tests.render.viewer.settled import settle
 from tests.scene.viewer.training_steps import STEP_NS, training_steps
 from tests.shared.browsing import check_accessible, needs_axe
@@ -285,7 +286,7 @@ def test_the_wheel_zooms_at_the_pointer_and_pans(opened: Opens) -> None:
     before = of(page, "axis.from")
     page.mouse.wheel(120, 0)
     assert of(page, "axis.from") == pytest.approx(before + 0.2 * length)
-    page.keyboard.press("e")
+    page.keyboard.press("q")
     assert of(page, "axis.isWhole")
 
 
@@ -451,6 +452,30 @@ def taken(periods: list[tuple[int, int]], begin: int, end: int) -> int:
         total += max(min(to, end) - max(since, until), 0)
         until = max(until, min(to, end))
     return total
+
+
+# Ranks ---------------------------------------------------------------------------------------
+
+
+def test_the_lanes_and_the_measures_are_those_of_the_rank_shown(opened: Opens) -> None:
+    trace = several_ranks(2, steps=2)
+    page = opened(trace)
+    threads = {row.id: row.rank for row in trace.rows(Thread)}
+    for rank in (0, 1):
+        page.evaluate(f"gradscope.setRank({rank})")
+        shown = of(page, "timeline.bars.threads.map(thread => thread.id)")
+        assert {threads[thread] for thread in shown} == {rank}
+        steps = of(page, "timeline.bars.steps.map(row => [...row.ids]).flat()")
+        assert (
+            of(page, f"{steps}.map(row => app.model.tables.steps.get('rank')[row])") == [rank] * 2
+        )
+        runs = node_runs(trace)
+        mine = [threads[thread] == rank for thread in runs.thread.tolist()]
+        period = "[timeline.bars.first, timeline.bars.last]"
+        assert of(page, f"timeline.measured.of({period}).nodes") == sum(mine)
+        page.keyboard.press("Home")
+        page.keyboard.press(">")
+        assert of(page, "app.model.rankOf(app.node)") == rank
 
 
 # Levels, sizes, access -----------------------------------------------------------------------

@@ -10,8 +10,9 @@ import numpy as np
 from gradscope.analysis.graph.selection import Selection
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.scene.viewer.text_columns import TextColumn, ViewerScene
-from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Op, Row, Step, Tensor, Thread
+from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Op, Row, Step, Tensor
 from gradscope.trace.trace import Trace
+from tests.analysis.ranks.several_ranks import several_ranks
 from tests.scene.viewer.training_steps import CALLS, STEP_NS, training_steps
 from tests.shared.by_hand import trace_of
 
@@ -59,21 +60,12 @@ def test_a_page_of_one_step_has_only_that() -> None:
 
 
 def test_steps_of_several_processes_have_ranks() -> None:
-    trace = _of_two_ranks()
+    scene = viewer_scene(several_ranks(2, steps=2))
 
-    assert rows(viewer_scene(trace), "steps", "number", "rank") == [(0, 0), (0, 1)]
-
-
-def _of_two_ranks() -> Trace:
-    parts: list[Row] = [Thread(0, "main", rank=0), Thread(1, "main", rank=1)]
-    for rank in (0, 1):
-        begin = 100 * rank
-        parts += [
-            Step(rank, 0, begin, begin + 50),
-            Op(rank, "mul", begin=begin + 5, end=begin + 9, thread=rank, step=rank),
-            GraphTask(rank, thread=rank, step=rank, begin=begin + 10, end=begin + 20),
-        ]
-    return trace_of(*parts)
+    found = rows(scene, "steps", "number", "rank")
+    assert sorted(found) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    of_backwards = rows(scene, "backwards", "step", "rank", "in_step")
+    assert [found[row] for _, _, row in of_backwards] == [each[:2] for each in of_backwards]
 
 
 def test_modules_last_from_their_first_to_their_last_call_and_node() -> None:

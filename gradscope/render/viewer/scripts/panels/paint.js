@@ -43,11 +43,10 @@ export class Painter {
     this.colours = colours;
   }
 
-  /** @param {{x: number, y: number, k: number, width: number, height: number}} view @param {string} hovered key of a box */
-  paint(view, hovered) {
+  /** @param {{x: number, y: number, k: number, width: number, height: number}} view @param {string} hovered key of a box @param {number} [scale] pixels of the canvas for each of the view */
+  paint(view, hovered, scale = devicePixelRatio) {
     const { context, app, colours } = this;
     const { picture } = app;
-    const scale = devicePixelRatio;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.fillStyle = colours.page;
     context.fillRect(0, 0, view.width, view.height);
@@ -61,6 +60,7 @@ export class Painter {
     this.stubs();
     for (const frame of picture.frames) this.frameTitle(frame);
     for (const box of picture.all) if (this.isSeen(box)) this.box(box);
+    if (app.shapes) this.shapes();
     this.ring();
   }
 
@@ -185,19 +185,43 @@ export class Painter {
     for (const { x, y, text } of app.picture.stubs) context.fillText(text, x + 2, y + 6);
   }
 
+  /** The shapes of gradients or tensors in the middle of their arrows. */
+  shapes() {
+    const { context, colours, app } = this;
+    if (this.k * 10 < LEAST) return;
+    const { model, picture } = app;
+    context.font = FONTS.line;
+    context.textBaseline = "middle";
+    context.textAlign = "center";
+    for (const route of picture.routes) {
+      if (!route.begins || !route.ends) continue;
+      const { edges } = picture.edges[route.link];
+      const shape = edges.map((/** @type {number} */ edge) => model.edges.text("shape", edge) || model.nodes.text("shape", model.edges.get("head")[edge])).find(Boolean);
+      if (!shape) continue;
+      const text = edges.length > 1 ? `${shape} …×${edges.length}` : shape;
+      const [x, y] = middleOf(route.points);
+      const width = context.measureText(text).width + 6;
+      context.fillStyle = colours.page;
+      context.fillRect(x - width / 2, y - 7, width, 14);
+      context.fillStyle = colours.soft;
+      context.fillText(text, x, y);
+    }
+  }
+
   paintOf(box) {
     const { colours, app } = this;
     if (app.coloring !== "kind" && box.is !== "leaf") {
       const heat = heatOf(app, box);
       return { fill: heat < 0 ? colours.page : colours.heat[shadeOf(heat, this.hottest)], line: colours.arrow };
     }
-    if (box.is === "group") return colours.folded;
+    if (box.is === "group") return colours.kinds[app.tree.mainKind[box.group]];
     return colours.kinds[app.model.nodes.get("kind")[box.node]];
   }
 
   box(box) {
     const { context, app, colours } = this;
-    const state = box.is === "group" ? DONE : app.model.engineSeen ? app.states.of[box.node] : DONE;
+    const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.nodesUnder(box.group)) : null;
+    const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
     const paint = this.paintOf(box);
     context.globalAlpha = app.range && !this.inRange(box) ? 0.25 : 1;
     this.outline(box);
@@ -208,15 +232,16 @@ export class Painter {
     if (state === DONE) [context.fillStyle, context.strokeStyle] = [paint.fill, paint.line];
     else [context.fillStyle, context.strokeStyle] = [colours.page, colours.arrow];
     if (state === WAITING || state === NOT_RUN) context.setLineDash(state === WAITING ? [4, 3] : [1.5, 3]);
-    if (state === READY) [context.strokeStyle, context.lineWidth] = [colours.accent, 2.4];
-    if (state === RUNNING) {
-      [context.fillStyle, context.strokeStyle] = [colours.accent, colours.accent];
+    if (state === READY || state === RUNNING) [context.strokeStyle, context.lineWidth] = [colours.accent, 2.4];
+    if (state === RUNNING && !counts) {
+      context.fillStyle = colours.accent;
       [ink, soft] = [colours.page, colours.page];
     }
     const alarmed = state === FAILED || (box.is === "group" ? app.tree.alarms[box.group] > 0 : this.alarming(box));
     if (alarmed && state !== RUNNING) [context.strokeStyle, context.lineWidth] = [colours.alarm, 2];
     if (alarmed && state === FAILED) context.fillStyle = colours.alarmFill;
     context.fill();
+    if (counts && state === RUNNING) this.progress(box, paint.fill, counts);
     context.stroke();
     context.setLineDash([]);
     if (box.is === "group") this.stack(box, context.strokeStyle);
@@ -224,11 +249,22 @@ export class Painter {
       context.fillStyle = colours.lanes[box.lane % LANES];
       context.fillRect(box.x + 3, box.y + 5, 4, box.h - 10);
     }
-    if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
+    if (this.k * 13 >= SMALL) this.words(box, ink, soft, state, counts);
     else this.bigTitle(box, ink);
-    if (box.is === "group") this.bar(box);
     [...app.changed?.signs(box) ?? [], ...this.wrong(box)].forEach((sign, place) => this.flag(sign, box.x + box.w - 4 - place * 16, box.y));
     context.globalAlpha = 1;
+  }
+
+  /** Fill a folded box as far as its nodes have run. @param {any} box @param {string} fill @param {number[]} counts by state */
+  progress(box, fill, counts) {
+    const { context } = this;
+    const share = counts[DONE] / counts.reduce((sum, each) => sum + each, 0);
+    context.save();
+    context.clip();
+    context.fillStyle = fill;
+    context.fillRect(box.x, box.y, box.w * share, box.h);
+    context.restore();
+    this.outline(box);
   }
 
   alarming(box) {
@@ -258,7 +294,7 @@ export class Painter {
     context.stroke();
   }
 
-  words(box, ink, soft, state) {
+  words(box, ink, soft, state, counts) {
     const { context, app, colours } = this;
     context.textBaseline = "middle";
     context.textAlign = "left";
@@ -281,7 +317,8 @@ export class Painter {
     if (state === WAITING && box.is !== "group") {
       const [come, all] = app.states.gradients(box.node);
       if (all) lines[lines.length - 1] = `◌ ${come} of ${all}${box.is === "leaf" ? "" : " gradients"}`;
-    } else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
+    } else if (counts && state !== DONE && lines.length) lines[lines.length - 1] = folded(state, counts);
+    else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
     lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));
   }
 
@@ -313,28 +350,6 @@ export class Painter {
     this.clipped(box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
   }
 
-  /** A bar with the states of the nodes in a folded box. */
-  bar(box) {
-    const { context, app, colours } = this;
-    if (!app.model.engineSeen) return;
-    const counts = app.states.counts(app.nodesUnder(box.group));
-    const all = counts.reduce((sum, each) => sum + each, 0) || 1;
-    const look = [[DONE, colours.soft], [FAILED, colours.alarm], [RUNNING, colours.accent], [READY, colours.accent], [WAITING, colours.group.line]];
-    let x = box.x + 10;
-    const width = box.w - 20;
-    const y = box.y + box.h - 10;
-    for (const [state, colour] of /** @type {[number, string][]} */ (look)) {
-      const part = width * counts[state] / all;
-      context.fillStyle = colour;
-      if (state === READY) {
-        context.strokeStyle = colour;
-        context.lineWidth = 1;
-        if (part) context.strokeRect(x + 0.5, y + 0.5, Math.max(part - 1, 0.5), 3);
-      } else context.fillRect(x, y, part, 4);
-      x += part;
-    }
-  }
-
   inRange(box) {
     const { app } = this;
     const [from, to] = /** @type {[number, number]} */ (app.range);
@@ -355,4 +370,19 @@ export class Painter {
     context.strokeStyle = colours.ink;
     context.stroke();
   }
+}
+
+/** What a folded box says of its nodes. @param {number} state @param {number[]} counts by state */
+function folded(state, counts) {
+  const all = counts.reduce((sum, each) => sum + each, 0);
+  if (state === RUNNING || state === FAILED) return `${GLYPHS[state]} ${counts[DONE]} of ${all} done`;
+  return `${GLYPHS[state]} ${state === NOT_RUN ? "not run" : state === READY ? "ready" : "waiting"}`;
+}
+
+/** The middle of the longest part of a line. @param {[number, number][]} points @returns {[number, number]} */
+function middleOf(points) {
+  let best = 1;
+  const length = (/** @type {number} */ at) => Math.hypot(points[at][0] - points[at - 1][0], points[at][1] - points[at - 1][1]);
+  for (let at = 2; at < points.length; at += 1) if (length(at) > length(best)) best = at;
+  return [(points[best][0] + points[best - 1][0]) / 2, (points[best][1] + points[best - 1][1]) / 2];
 }

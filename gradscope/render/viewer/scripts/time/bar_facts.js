@@ -5,7 +5,7 @@ import { byteCount, count, duration, plural } from "../core/words.js";
 /** @typedef {import("./lane_list.js").Lane} Lane */
 /** @typedef {[string, string][]} Facts */
 
-const PARTS = ["call", "call in a backward", "call of an optimizer"];
+const PARTS_OF_CALLS = ["call", "call in a backward", "call of an optimizer"];
 
 /** Facts about what the lanes show. */
 export class BarFacts {
@@ -14,7 +14,7 @@ export class BarFacts {
     this.timeline = timeline;
     this.bars = timeline.bars;
     this.model = timeline.app.model;
-    this.threads = new Map(this.bars.threads.map((thread) => [thread.id, thread.name]));
+    this.threads = new Map(this.bars.allThreads.map((thread) => [thread.id, thread.name]));
   }
 
   /** @param {Lane} lane @param {number} id @returns {Facts} */
@@ -64,7 +64,7 @@ export class BarFacts {
     const { begin, end, ended, drawn } = this.bars.calls;
     const row = id - drawn;
     const node = this.bars.nodeOfCall(id);
-    const facts = /** @type {Facts} */ ([["kind", row >= 0 ? PARTS[others.get("part")[row]] : "call"]]);
+    const facts = /** @type {Facts} */ ([["kind", row >= 0 ? PARTS_OF_CALLS[others.get("part")[row]] : "call"]]);
     if (ended[id]) facts.push(["took", duration(end[id] - begin[id])]);
     else facts.push(["took", this.bars.endsSeen ? "did not end" : "not recorded"]);
     facts.push(this.started(begin[id]), ["node", node >= 0 ? this.model.title(node) : row < 0 ? calls.text("why", id) || "none" : ""]);

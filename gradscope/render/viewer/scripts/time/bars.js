@@ -64,15 +64,25 @@ export class Bars {
       nodes: { thread: runs.get("thread"), begin: runs.get("begun_t"), end: filled(runs.get("ended_t")), length: runs.length },
       hooks: source(tables.hooks, filled(tables.hooks.get("end"))),
     };
-    this.threads = this.byThread();
-    this.steps = whole(tables.steps, filled(tables.steps.get("end")));
-    this.backwards = whole(tables.backwards, filled(tables.backwards.get("end")));
-    const t = tables.arrivals.get("t");
-    const order = [...t.keys()].filter((row) => t[row] >= 0).sort((one, other) => t[one] - t[other]);
-    this.arrivals = new BarRow(order, t, t);
-    const marked = tables.marks.get("t");
-    this.marks = nestedRows([...marked.keys()].filter((row) => marked[row] >= 0), marked, marked);
-    this.queues = queues(tables.queue);
+    this.ends = { steps: filled(tables.steps.get("end")), backwards: filled(tables.backwards.get("end")) };
+    this.allThreads = this.byThread();
+    this.allQueues = queues(model);
+    this.show(model.facts.ranks[0] ?? -1);
+  }
+
+  /** Keep what belongs to a rank of a merged trace; -1: everything. @param {number} rank */
+  show(rank) {
+    if (this.rank === rank) return;
+    this.rank = rank;
+    const { tables } = this.model;
+    const ofThread = new Map([...tables.threads.get("id")].map((id, row) => [id, tables.threads.get("rank")[row]]));
+    const mine = (/** @type {number} */ thread) => rank < 0 || (ofThread.get(thread) ?? rank) === rank;
+    this.threads = this.allThreads.filter((thread) => mine(thread.id));
+    this.queues = this.allQueues.filter((queue) => rank < 0 || queue.rank === rank);
+    this.steps = whole(tables.steps, this.ends.steps, rank);
+    this.backwards = whole(tables.backwards, this.ends.backwards, rank);
+    this.arrivals = moments(tables.arrivals, mine)[0] ?? new BarRow([], [], []);
+    this.marks = moments(tables.marks, mine);
   }
 
   /** The queues of the nodes that a thread ran. @param {number} thread */
@@ -186,24 +196,37 @@ function source(table, end) {
   return { thread: table.get("thread"), begin: table.get("begin"), end, length: table.length };
 }
 
-/** A table of periods of the whole program. @param {Table} table @param {ArrayLike<number>} end */
-function whole(table, end) {
-  const begin = table.get("begin");
-  return nestedRows([...begin.keys()].filter((row) => begin[row] >= 0 && end[row] >= begin[row]), begin, end);
+/** The periods of a table that belong to a rank. @param {Table} table @param {ArrayLike<number>} end @param {number} rank */
+function whole(table, end, rank) {
+  const [begin, whose] = [table.get("begin"), table.get("rank")];
+  return nestedRows([...begin.keys()].filter((row) => begin[row] >= 0 && end[row] >= begin[row] && (rank < 0 || whose[row] === rank)), begin, end);
 }
 
-/** The length of each queue over time. @param {Table} table */
-function queues(table) {
-  /** @type {Map<number, {id: number, t: number[], value: number[]}>} */
+/** The moments of a table on some threads. @param {Table} table @param {(thread: number) => boolean} mine */
+function moments(table, mine) {
+  const [t, thread] = [table.get("t"), table.get("thread")];
+  return nestedRows([...t.keys()].filter((row) => t[row] >= 0 && mine(thread[row])), t, t);
+}
+
+/** The length of a queue over time. @typedef {{id: number, rank: number, t: number[], value: number[]}} Queue */
+
+/** @param {Model} model @returns {Queue[]} */
+function queues(model) {
+  const { queue: table } = model.tables;
+  /** @type {Map<string, Queue>} */
   const found = new Map();
-  const [id, t, value] = [table.get("queue"), table.get("t"), table.get("length")];
+  const [id, t, value, event] = ["queue", "t", "length", "event"].map((name) => table.get(name));
+  const ranks = model.rankOfEvent;
   for (let row = 0; row < table.length; row += 1) {
-    if (!found.has(id[row])) found.set(id[row], { id: id[row], t: [], value: [] });
-    const queue = /** @type {{id: number, t: number[], value: number[]}} */ (found.get(id[row]));
+    if (id[row] < 0) continue;
+    const rank = ranks[event[row]] ?? -1;
+    const key = `${rank} ${id[row]}`;
+    if (!found.has(key)) found.set(key, { id: id[row], rank, t: [], value: [] });
+    const queue = /** @type {Queue} */ (found.get(key));
     queue.t.push(t[row]);
     queue.value.push(value[row]);
   }
-  return [...found.values()].filter((queue) => queue.id >= 0);
+  return [...found.values()];
 }
 
 /** The calls of the forward graph, and after them all others. @param {Table | undefined} calls @param {Table} others */

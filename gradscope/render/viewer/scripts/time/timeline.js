@@ -1,6 +1,5 @@
 /** The timeline: one axis of time, the overview and the lanes on it, and the playhead. */
 
-import { HoverCard } from "../panels/hover_card.js";
 import { Axis } from "./axis.js";
 import { BarFacts } from "./bar_facts.js";
 import { Bars } from "./bars.js";
@@ -22,8 +21,8 @@ const LEAST_SHARE = 0.05;
 
 /** What the page shows over time. */
 export class Timeline {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../panels/paint.js").Colours} colours */
-  constructor(graphs, colours) {
+  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../panels/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
+  constructor(graphs, colours, card) {
     const app = graphs.main;
     this.graphs = graphs;
     this.app = app;
@@ -37,7 +36,7 @@ export class Timeline {
     this.lanes = [];
     this.height = 0;
     this.size = "";
-    this.card = new HoverCard();
+    this.card = card;
     this.facts = new BarFacts(this);
     this.cursor = new LaneCursor(this);
     this.painter = new Lanes(this);
@@ -85,7 +84,12 @@ export class Timeline {
 
   /** Whether the axis shows several steps. */
   get showsSteps() {
-    return (this.app.backward < 0 || this.program) && this.app.model.tables.steps.length > 1;
+    return (this.app.backward < 0 || this.program) && this.stepCount > 1;
+  }
+
+  /** The number of steps of the rank that is shown. */
+  get stepCount() {
+    return this.bars.steps.reduce((sum, row) => sum + row.length, 0);
   }
 
   /** When a backward ran. @param {number} backward @returns {[number, number]} */
@@ -100,12 +104,13 @@ export class Timeline {
     const { app } = this;
     const { tables } = app.model;
     const step = app.backward >= 0 && !this.program ? tables.backwards.get("in_step")[app.backward] : -1;
-    return step >= 0 && tables.steps.length > 1 ? this.title({ kind: "steps" }, step) : "all";
+    return step >= 0 && this.stepCount > 1 ? this.title({ kind: "steps" }, step) : "all";
   }
 
   /** Lay the axis over what is shown, and find the lanes of it. */
   extend() {
     const { axis, app } = this;
+    this.bars.show(app.rank);
     const [least, most] = this.extent;
     const isSame = least === axis.least && most === axis.most;
     if (!isSame) axis.extend(least, most);
@@ -113,9 +118,8 @@ export class Timeline {
     this.lanes = found.lanes;
     this.height = found.height;
     this.cursor.clear();
-    const { steps } = app.model.tables;
     const button = /** @type {HTMLElement} */ (document.getElementById("whole-program"));
-    button.hidden = app.backward < 0 || steps.length < 2;
+    button.hidden = app.backward < 0 || this.stepCount < 2;
     button.setAttribute("aria-pressed", String(this.program));
     if (!isSame) this.begin();
     this.edge.fit();
@@ -125,8 +129,7 @@ export class Timeline {
   begin() {
     const { axis, app } = this;
     if (this.showsSteps) {
-      const { steps } = app.model.tables;
-      axis.show(Math.min(...steps.get("begin")), axis.most);
+      axis.show(this.bars.steps[0].begin[0], axis.most);
     }
     if (app.backward < 0 || this.program) return;
     const [begin, end] = this.periodOf(app.backward);
@@ -245,10 +248,7 @@ export class Timeline {
   title(lane, id) {
     const { tables, nodes } = this.app.model;
     switch (lane.kind) {
-      case "steps": {
-        const rank = tables.steps.get("rank")[id];
-        return `${rank >= 0 ? `rank ${rank}, ` : ""}step ${tables.steps.get("number")[id]}`;
-      }
+      case "steps": return `step ${tables.steps.get("number")[id]}`;
       case "backward": return tables.backwards.text("title", id).replace(/ at \S*[\\/]/, " at ");
       case "marks": return tables.marks.text("name", id);
       case "grad": return tables.arrivals.get("node")[id] >= 0 ? nodes.texts.length ? this.app.model.title(tables.arrivals.get("node")[id]) : "" : ".grad";

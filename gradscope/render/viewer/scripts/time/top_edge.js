@@ -4,7 +4,7 @@ const KEPT = "gradscope.lanes";
 const LEAST_LANES = 60;
 const USUAL = 300;
 const SHARE = 0.34;
-const KEY_STEP = 24;
+const EDGE_STEP = 24;
 
 /** Sets the height of the lanes, and remembers it for the session. */
 export class TopEdge {
@@ -30,7 +30,7 @@ export class TopEdge {
     element.addEventListener("pointercancel", () => { from = -1; });
     element.addEventListener("dblclick", () => this.choose(0));
     element.addEventListener("keydown", (event) => {
-      const by = { ArrowUp: KEY_STEP, ArrowDown: -KEY_STEP }[event.key];
+      const by = { ArrowUp: EDGE_STEP, ArrowDown: -EDGE_STEP }[event.key];
       if (!by) return;
       event.preventDefault();
       event.stopPropagation();
