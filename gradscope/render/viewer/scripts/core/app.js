@@ -37,6 +37,8 @@ export class App {
     this.rank = model.facts.ranks[0] ?? -1;
     this.root = 0;
     this.open = new Set();
+    /** The axis of time, from which moments are counted. @type {{least: number, most: number}} */
+    this.axis = { least: 0, most: 1 };
     /** The moment that the playhead is at, and the last event at or before it. */
     this.t = 0;
     this.event = 0;

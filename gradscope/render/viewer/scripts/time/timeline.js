@@ -28,6 +28,7 @@ export class Timeline {
     this.app = app;
     this.colours = colours;
     this.axis = new Axis();
+    app.axis = this.axis;
     this.bars = new Bars(app.model);
     this.canvas = /** @type {HTMLCanvasElement} */ (document.getElementById("timeline"));
     this.scroller = /** @type {HTMLElement} */ (document.getElementById("lanes"));
