@@ -26,7 +26,7 @@ def diff(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show what changed between two traces, where they first differ, and how much."""
+    """Show what changed between two traces."""
     from gradscope.analysis.likeness import Tolerance, compare
     from gradscope.render.reports.comparison_json import comparison_json
     from gradscope.render.views.differences import differences_lines

@@ -154,5 +154,7 @@ def _verdict(comparison: Comparison) -> str:
     kinds = plural(len(comparison.sections), "aspect")
     if not differing:
         same = f"the same in all {kinds} that were compared"
-        return f"{same}, but the programs differ" if comparison.changes else same
+        if comparison.differs:
+            return f"{same}, with different settings"
+        return f"{same}; lines of the program were edited" if comparison.changes else same
     return f"different in {differing} of {kinds} that were compared"

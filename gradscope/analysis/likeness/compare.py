@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Comparison:
     moved: int  # lines that moved in the file and are otherwise the same
     same: SameNodes
     changes: tuple[Change, ...] = ()  # what changed, as a person would name it; causes first
+    both: Both | None = field(default=None, repr=False)  # the traces, matched
 
     @property
     def differs(self) -> bool:
@@ -74,7 +75,7 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
         sections.append(values(both, tolerance or Tolerance()))
     said += _absent(one, other)
     named = changes(both, sections)
-    return Comparison(tuple(sections), tuple(said), moved(both), both.same(), named)
+    return Comparison(tuple(sections), tuple(said), moved(both), both.same(), named, both)
 
 
 def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Aspect, str]]:

@@ -8,9 +8,13 @@ from gradscope.analysis.likeness.aspects import Aspect, Both, Section
 from gradscope.analysis.likeness.changes.change import Change, ChangeKind
 from gradscope.analysis.likeness.changes.edits import edited
 from gradscope.analysis.likeness.changes.gaps import Gaps
-from gradscope.analysis.likeness.changes.matched import arguments_changed, sizes_changed
+from gradscope.analysis.likeness.changes.matched import (
+    arguments_changed,
+    modules_renamed,
+    sizes_changed,
+)
 from gradscope.analysis.likeness.changes.model import LeavesOfBoth, ModulesOfBoth
-from gradscope.analysis.likeness.changes.program import settings, steps, updated
+from gradscope.analysis.likeness.changes.settings import settings, steps, updated
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import NONE, Module, Node, StepAct
@@ -19,7 +23,8 @@ from gradscope.trace.trace import Trace
 ORDER = list(ChangeKind)
 STRUCTURAL = frozenset((
     ChangeKind.REPLACED, ChangeKind.ARGUMENT, ChangeKind.NEW, ChangeKind.GONE, ChangeKind.LEAF,
-    ChangeKind.GRADIENT, ChangeKind.SIZE, ChangeKind.ORDER, ChangeKind.STEPS,
+    ChangeKind.GRADIENT, ChangeKind.SIZE, ChangeKind.RENAMED, ChangeKind.ORDER,
+    ChangeKind.STEPS,
 ))  # fmt: skip
 """Kinds after which differences of events and values follow."""
 
@@ -36,6 +41,7 @@ def changes(both: Both, sections: Sequence[Section]) -> tuple[Change, ...]:
     found += arguments_changed(both, sized=resized)
     if not resized:
         found += sizes_changed(both)
+    found += modules_renamed(both)
     found += steps(both)
     found += edited(one, other, found)
     if not any(each.kind in STRUCTURAL for each in found):

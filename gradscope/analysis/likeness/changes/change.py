@@ -21,6 +21,7 @@ class ChangeKind(StrEnum):
     LEAF = "leaf"  # its size or dtype
     GRADIENT = "gradient"  # a leaf that has one in only one of the runs
     SIZE = "size"  # of gradients between nodes
+    RENAMED = "renamed"  # a module
     ORDER = "order"
     STEPS = "steps"
     LINE = "line"  # of the source, with an effect that no other change shows

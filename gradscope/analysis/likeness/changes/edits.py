@@ -122,10 +122,11 @@ CLOSING = frozenset((")", "]", "}", ",", ".", ":", "=", "(", "["))
 
 def _joined(tokens: tuple[str, ...]) -> str:
     """Tokens as a line, with the usual spaces."""
-    found, last = "", "("
-    for token in tokens:
-        found += token if last in CLOSED_UP or token in CLOSING else f" {token}"
-        last = token
+    found, last, unary = "", "(", False
+    for text in tokens:
+        found += text if unary or last in CLOSED_UP or text in CLOSING else f" {text}"
+        unary = text == "-" and (last in CLOSED_UP or last == ",")
+        last = text
     return found
 
 

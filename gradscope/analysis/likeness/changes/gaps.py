@@ -33,7 +33,7 @@ class Gap:
 
 
 @dataclass(slots=True)
-class Group:
+class GapGroup:
     """The same difference in several places."""
 
     kind: ChangeKind
@@ -73,7 +73,7 @@ class Gaps:
 
     def __init__(self, both: Both, modules: ModulesOfBoth) -> None:
         self._both, self._modules = both, modules
-        self._groups: dict[object, Group] = {}
+        self._groups: dict[object, GapGroup] = {}
         parts = nodes_of_steps(both.one, both.other)
         self._steps = [each for each in parts if len(each[1]) and len(each[2])]
         self.step_numbers = [step for step, _, _ in self._steps]
@@ -150,7 +150,7 @@ class Gaps:
     def _add(
         self, key: object, kind: ChangeKind, words: str, step: int, gone: list[int], new: list[int]
     ) -> None:
-        group = self._groups.setdefault(key, Group(kind, words))
+        group = self._groups.setdefault(key, GapGroup(kind, words))
         group.by_step[step] = group.by_step.get(step, 0) + 1
         group.gone += gone
         group.new += new
@@ -160,7 +160,7 @@ class Gaps:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def _change(self, group: Group) -> Change:
+    def _change(self, group: GapGroup) -> Change:
         most = max(group.by_step.values())
         words, places = group.words, most
         if self._modules.is_only(group.words):

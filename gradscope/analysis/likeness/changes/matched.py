@@ -66,9 +66,53 @@ def _is_size(one: object, other: object) -> bool:
     return isinstance(one, list) and isinstance(other, list)
 
 
+# -- modules ---------------------------------------------------------------------------------------
+
+
+def modules_renamed(both: Both) -> Iterator[Change]:
+    """Modules that have another path and otherwise the same nodes."""
+    mine, theirs = both.nodes
+    one, other = both.one.nodes["module"], both.other.nodes["module"]
+    differ = np.flatnonzero(one[mine] != other[theirs])
+    texts = both.one.who.words.texts
+    known = [{texts[word] for word in np.unique(each).tolist()} for each in (one, other)]
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    paths: dict[tuple[str, str], set[str]] = {}
+    for a, b in zip(mine[differ].tolist(), theirs[differ].tolist(), strict=True):
+        was, now = _apart(texts[int(one[a])], texts[int(other[b])])
+        if not (was and now) or was in known[1] or now in known[0]:
+            continue
+        (around, _, old), (home, _, new) = was.rpartition("."), now.rpartition(".")
+        key = (old, new) if around == home else (was, now)
+        found.setdefault(key, []).append((a, b))
+        paths.setdefault(key, set()).add(was)
+    sides = both.one, both.other
+    for (was, now), pairs in found.items():
+        sites = [both.site(part, KINDS * pairs[0][at] + NODE) for at, part in enumerate(sides)]
+        ids = [
+            tuple(part.who.id(KINDS * pair[at] + NODE) for pair in pairs)
+            for at, part in enumerate(sides)
+        ]
+        words = f"`{was}` is now called `{now}`"
+        places = len(paths[was, now])
+        yield Change(
+            ChangeKind.RENAMED, words, places, sites[0], sites[1], gone=ids[0], nodes=ids[1]
+        )
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Two paths up to the first name that differs, without what follows in both."""
+    was, now = one.split("."), other.split(".")
+    while len(was) > 1 and len(now) > 1 and was[-1] == now[-1]:
+        was.pop()
+        now.pop()
+    return ".".join(was), ".".join(now)
+
+
 # -- sizes --------------------------------------------------------------------------------------
 
-META = re.compile(r"\(([^)]*)\) ?(\S*)")
+META = re.compile(r"\(([^)]*)\) ?([^,\s]*) ?([^,\s]*)")
+"""A size, a dtype and a device other than the CPU, as in "(8, 4) float32 sim:0"."""
 
 
 def sizes_changed(both: Both) -> Iterator[Change]:
@@ -86,7 +130,7 @@ def sizes_changed(both: Both) -> Iterator[Change]:
     if words is None:
         at = int(differ[0])
         before, now = texts[int(takes[0][at])], texts[int(takes[1][at])]
-        words = f"gradients of another size, first {before} → {now}"
+        words = f"gradients of another kind, first {before} → {now}"
     first = int(differ[0])
     sites = [
         both.site(part, KINDS * int(pair[first]) + NODE)
@@ -99,26 +143,28 @@ def sizes_changed(both: Both) -> Iterator[Change]:
 
 
 def _said_sizes(pairs: set[tuple[str, str]]) -> str | None:
-    """As in "first dimension 32 → 64", if that is all that differs."""
-    dims, dtypes = set(), set()
+    """As in "first dimension 32 → 64 of gradients", if that is all that differs."""
+    dims: set[tuple[int, str, str]] = set()
+    others: set[tuple[str, str]] = set()
     for before, now in pairs:
         was, is_ = META.findall(before), META.findall(now)
         if len(was) != len(is_):
             return None
-        for (a, kind), (b, other) in zip(was, is_, strict=True):
-            if kind != other:
-                dtypes.add((kind, other))
-            sizes = [[each for each in text.split(",") if each.strip()] for text in (a, b)]
+        for (one, *one_rest), (other, *other_rest) in zip(was, is_, strict=True):
+            others |= {
+                (x or "cpu", y or "cpu")
+                for x, y in zip(one_rest, other_rest, strict=True)
+                if x != y
+            }
+            sizes = [re.findall(r"-?\d+", text) for text in (one, other)]
             if len(sizes[0]) != len(sizes[1]):
                 return None
-            for place, (x, y) in enumerate(zip(*sizes, strict=True)):
-                if x != y:
-                    dims.add((place, x.strip(), y.strip()))
-    if len(dims) == 1 and not dtypes:
+            dims |= {(at, x, y) for at, (x, y) in enumerate(zip(*sizes, strict=True)) if x != y}
+    if len(dims) == 1 and not others:
         ((place, x, y),) = dims
         what = "first dimension" if place == 0 else f"dimension {place}"
         return f"{what} {x} → {y} of gradients"
-    if len(dtypes) == 1 and not dims:
-        ((x, y),) = dtypes
+    if len(others) == 1 and not dims:
+        ((x, y),) = others
         return f"{x} → {y} of gradients"
     return None

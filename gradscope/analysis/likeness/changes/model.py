@@ -65,8 +65,11 @@ class LeavesOfBoth:
         pairs = {names[0][name]: at for name, at in names[1].items() if name in names[0]}
         taken = set(pairs.values())
         for other, one in enumerate(both.match.leaves.tolist()):
-            known = [leaves[at].name for leaves, at in zip(self._leaves, (one, other), strict=True)]
-            if one != NONE and one not in pairs and other not in taken and not all(known):
+            if one == NONE or one in pairs or other in taken:
+                continue
+            was, leaf = self._leaves[0][one], self._leaves[1][other]
+            renamed = was.shape == leaf.shape  # names that only one of the traces has
+            if was.name == leaf.name or not (was.name and leaf.name) or renamed:
                 pairs[one] = other
                 taken.add(other)
         self._pairs = pairs

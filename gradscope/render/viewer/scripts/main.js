@@ -1,6 +1,6 @@
 /** The start of the page: unpack the trace, create the panels, follow the address. */
 
-import { App } from "./core/app.js";
+import { App, saidIn } from "./core/app.js";
 import { Graphs } from "./core/forward.js";
 import { unpack } from "./core/data.js";
 import { Compared } from "./panels/compared.js";
@@ -13,6 +13,7 @@ import { Legend } from "./panels/legend.js";
 import { Colours } from "./panels/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Search } from "./panels/search.js";
+import { Sides } from "./comparing/sides.js";
 import { Timeline } from "./panels/timeline.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -153,12 +154,12 @@ function turning(graphs, panels) {
   return () => graphs.show(graphs.shown === graphs.main);
 }
 
-/** Keep the address and the view in sync. @param {App} app @param {Graphs} graphs */
-function address(app, graphs) {
+/** Keep the address and the view in sync. @param {App} app @param {Graphs} graphs @param {Sides | null} sides */
+function address(app, graphs, sides) {
   let last = location.hash;
   let waiting = 0;
   const write = () => {
-    const fragment = [app.fragment, graphs.fragment].filter(Boolean).join("&");
+    const fragment = [app.fragment, graphs.fragment, sides?.fragment].filter(Boolean).join("&");
     if (`#${fragment}` === last || !fragment && !location.hash) return;
     last = fragment ? `#${fragment}` : "";
     try {
@@ -174,8 +175,10 @@ function address(app, graphs) {
   const restore = () => {
     app.restore(location.hash);
     graphs.restore(location.hash);
+    sides?.restore(saidIn(location.hash).get("s"));
   };
   app.follow(soon);
+  sides?.select.addEventListener("change", soon);
   graphs.listeners.push((shown) => { if (shown !== app && !shown.told) { shown.told = true; shown.follow(soon); } });
   addEventListener("hashchange", () => {
     if (location.hash !== last) restore();
@@ -203,11 +206,12 @@ async function begin() {
   new Details(graphs);
   const legend = new Legend(app);
   new Slowest(app);
-  if (app.changed) new Compared(app, graphs);
+  const sides = app.changed ? new Sides(graphs, graph, colours) : null;
+  const compared = sides ? new Compared(app, graphs, sides) : null;
   const findings = new Findings(app);
   const search = new Search(app);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
-  if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
+  if (app.changed?.facts.timed) coloring.append(new Option(app.changed.enough ? "slower than before" : "longer than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
   element("look").addEventListener("click", look);
   const turn = turning(graphs, [graph, outline, legend, search]);
@@ -222,10 +226,12 @@ async function begin() {
     details: () => { drawers("right"); element("details").focus(); },
   });
   for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);
+  if (!model.facts.focus.length && location.hash.length <= 1) compared?.begin();
   if (model.facts.begins === "forward") graphs.show(true);
-  address(app, graphs);
+  address(app, graphs, sides);
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
+  Object.defineProperty(app, "sides", { value: sides });
   app.tell("backward", "picture", "selection", "event");
   app.flush();
   graph.resize();

@@ -10,6 +10,7 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.likeness.aspects import Both
 from gradscope.analysis.likeness.changes.change import Change, ChangeKind, counted
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.trace.schema import (
     ActFacts,
@@ -122,19 +123,26 @@ def values(of: Sequence[float]) -> str:
 
 
 def _seeds(one: Trace, other: Trace) -> Iterator[Change]:
+    """The first seed of each generator that differs, or that only one program sets."""
     acts = one.once(Acts), other.once(Acts)
-    found = [[each for each in of.of(SeedAct) if not each.facts.by] for of in acts]
-    for was, now in zip(*found, strict=False):
-        if was.facts.whose == now.facts.whose and was.facts.seed != now.facts.seed:
-            whose = f" of {now.facts.whose}" if now.facts.whose else ""
-            words = f"seed{whose} {was.facts.seed or 'unknown'} → {now.facts.seed or 'unknown'}"
-            yield _setting(words, (acts[0].site(was), acts[1].site(now)))
-            return
-    if bool(found[0]) != bool(found[1]):
-        side = 1 if found[1] else 0
-        site = acts[side].site(found[side][0])
-        words = "a seed is set, which was not before" if side else "no seed is set any more"
-        yield _setting(words, (Site(), site) if side else (site, Site()))
+    found = [
+        grouped([act for act in of.of(SeedAct) if not act.facts.by], lambda act: act.facts.whose)
+        for of in acts
+    ]
+    for whose in {**found[0], **found[1]}:
+        before, now = (side.get(whose, []) for side in found)
+        of = f" of {whose}" if whose else ""
+        for was, is_ in zip(before, now, strict=False):
+            if was.facts.seed != is_.facts.seed:
+                words = f"seed{of} {was.facts.seed or 'unknown'} → {is_.facts.seed or 'unknown'}"
+                yield _setting(words, (acts[0].site(was), acts[1].site(is_)))
+                break
+        if not now:
+            yield _setting(f"no seed{of} is set any more", (acts[0].site(before[0]), Site()))
+        if not before:
+            yield _setting(
+                f"a seed{of} is set, which was not before", (Site(), acts[1].site(now[0]))
+            )
 
 
 # -- calls --------------------------------------------------------------------------------------
