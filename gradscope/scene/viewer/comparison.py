@@ -31,9 +31,6 @@ from gradscope.scene.viewer.text_columns import Json, Table, Texts, ints, shown
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 
-HEADLINE = 3
-"""Largest number of changes in the headline."""
-
 UNKNOWN, SAME, NEW = range(3)
 """States of a node: no backward reached it; both traces have it; only this one has it."""
 
@@ -90,7 +87,6 @@ class Against:
             "summary": shown(
                 summary((self._earlier, self._scope), self._names, self._comparison.same)
             ),
-            "headline": [shown(each) for each in whole.changes[:HEADLINE]],
             "verdict": whole.verdict,
             "notes": [shown(note) for note in whole.notes],
             "timed": all(_timed(each) for each in (self._earlier, self._scope)),

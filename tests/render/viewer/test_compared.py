@@ -175,6 +175,20 @@ def test_the_forward_graph_is_compared_too(opened: Opens) -> None:
     assert sorted(page.evaluate(signs)) == [["log", "+"], ["mul", "−"], ["rand", "+"]]
 
 
+def test_a_replaced_call_is_marked_in_the_forward_graph(opened: Opens) -> None:
+    earlier = with_calls(chain(Sin=1, Mul=1), ("sin", 0, "s"), ("mul", 1, "m"))
+    later = with_calls(chain(Cos=1, Mul=1), ("cos", 0, "c"), ("mul", 1, "m"))
+    page = opened(later, "#v=forward", earlier=earlier)
+
+    forward = "gradscope.graphs.forward"
+    signs = (
+        f"{forward}.picture.all.map(box => "
+        f"[{forward}.model.title(box.node), ...{forward}.changed.signs(box)])"
+    )
+    assert sorted(page.evaluate(signs)) == [["cos", "≠"], ["mul"]]
+    assert page.locator("#sides").is_disabled()
+
+
 def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
     page = opened(chain(Mul=9_000, Exp=8_000), earlier=chain(Mul=2_000, Exp=9_000))
 

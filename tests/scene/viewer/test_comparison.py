@@ -83,9 +83,9 @@ def test_one_sentence_sums_up_and_leaves_are_counted_apart_from_nodes() -> None:
     )
     scene = compared(two_layers(layers=2), two_layers(layers=1))
     assert column(scene, "gone", "is_leaf").count(1) == 2
-    alike = facts(compared(chain(Mul=7), chain(Mul=9)))
-    assert alike["summary"] == "Both have 1 backward."
-    assert alike["headline"] == []
+    alike = compared(chain(Mul=7), chain(Mul=9))
+    assert facts(alike)["summary"] == "Both have 1 backward."
+    assert column(alike, "changes", "text") == []
 
 
 def sum_of(*sizes: int) -> Trace:
@@ -98,7 +98,7 @@ def sum_of(*sizes: int) -> Trace:
 
 def test_leaves_of_another_size_are_named() -> None:
     scene = compared(sum_of(1, 2, 3, 8), sum_of(4, 5, 6, 7))
-    assert facts(scene)["headline"] == ["`w0` [1, 2] → [4, 2], and 3 more leaves with it"]
+    assert column(scene, "changes", "text") == ["`w0` [1, 2] → [4, 2], and 3 more leaves with it"]
     rows = column(scene, "change_nodes", "node")
     assert [column(scene, "nodes", "leaf")[row] for row in rows] == ["w0", "w1", "w2", "w3"]  # type: ignore[index]
 

@@ -102,7 +102,10 @@ def _edit(one: tuple[tuple[Trace, Source], list[Line]],
 
 
 def _between(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str]:
-    """The tokens of two lines that differ, with the name they are given to: `lr=0.1`, `lr=0.01`."""
+    """The tokens of two lines that differ, with the name they are given to: `lr=0.1`, `lr=0.01`.
+
+    Empty if the lines differ from their beginning.
+    """
     begin = end = 0
     least = min(len(one), len(other))
     while begin < least and one[begin] == other[begin]:
@@ -111,6 +114,8 @@ def _between(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str]:
         end += 1
     while begin >= 2 and one[begin - 1] in JOINTS and one[begin - 2].isidentifier():
         begin -= 2
+    if not begin:
+        return "", ""
     first, second = (each[begin : len(each) - end] for each in (one, other))
     return _joined(first), _joined(second)
 

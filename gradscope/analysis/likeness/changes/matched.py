@@ -82,6 +82,8 @@ def modules_renamed(both: Both) -> Iterator[Change]:
         was, now = _apart(texts[int(one[a])], texts[int(other[b])])
         if not (was and now) or was in known[1] or now in known[0]:
             continue
+        if f".{was}".endswith(f".{now}") or f".{now}".endswith(f".{was}"):
+            continue  # only the name of the model before it differs: one trace has several
         (around, _, old), (home, _, new) = was.rpartition("."), now.rpartition(".")
         key = (old, new) if around == home else (was, now)
         found.setdefault(key, []).append((a, b))

@@ -19,6 +19,9 @@ class ModulesOfBoth:
 
     def __init__(self, one: Trace, other: Trace) -> None:
         self._types = _types(one), _types(other)
+        models = [sum(not row.path for row in trace.rows(Module)) for trace in (one, other)]
+        self._alike_named = (models[0] < 2) == (models[1] < 2)
+        """Whether paths begin alike: with several models each begins with the model's name."""
         self._used: set[str] = set()
         self.leaves: Counter[str] = Counter()
         """Number of leaves in modules that only one trace has."""
@@ -26,7 +29,7 @@ class ModulesOfBoth:
     def only(self, place: int, path: str) -> str:
         """The outermost module around a path that only this trace has; "" if there is none."""
         mine, theirs = self._types[place], self._types[1 - place]
-        if not mine or not theirs:
+        if not mine or not theirs or not self._alike_named:
             return ""
         parts = path.split(".") if path else []
         for length in range(1, len(parts) + 1):

@@ -10,6 +10,8 @@ export class Ghosts {
   /** @param {Before} before */
   constructor(before) {
     this.before = before;
+    /** @type {Map<number, Map<number, {row: number, node: number}[]>>} by root and by group */
+    this.known = new Map();
     const { gone } = before;
     /** @type {Map<number, number>} rows of what is gone, by node of the earlier trace */
     this.rowOf = new Map();
@@ -21,18 +23,16 @@ export class Ghosts {
   /** Those that belong in a group. @param {number} group @param {number} root @returns {{row: number, node: number}[]} with the node in whose place each was */
   in(group, root) {
     const { tree } = this.before.main;
-    this.byGroup ??= new Map();
-    if (!this.byGroup.has(root)) {
-      /** @type {Map<number, {row: number, node: number}[]>} */
-      const found = new Map();
+    const known = this.known.get(root) ?? new Map();
+    if (!this.known.has(root)) {
+      this.known.set(root, known);
       for (const row of this.rowOf.values()) {
         const node = this.before.gone.get("node")[row];
         const home = tree.homeOf(node, root);
-        found.set(home, [...found.get(home) ?? [], { row, node }]);
+        known.set(home, [...known.get(home) ?? [], { row, node }]);
       }
-      this.byGroup.set(root, found);
     }
-    return this.byGroup.get(root).get(group) ?? [];
+    return known.get(group) ?? [];
   }
 
   /** Arrows to and from them, between boxes of a picture. @param {import("../core/picture.js").Picture} picture */

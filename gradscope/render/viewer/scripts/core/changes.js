@@ -66,12 +66,17 @@ export class Changes {
     this.nodesOf = Array.from({ length: model.tables.changes?.length ?? 0 }, () => []);
     /** @type {number[][]} those of the earlier trace, by change */
     this.nodesThen = this.nodesOf.map(() => []);
-    if (model.isForward || !model.tables.changes) return;
+    if (!model.tables.changes) return;
     const { changes, change_nodes: pairs } = model.tables;
-    pairs.get("node").forEach((/** @type {number} */ node, /** @type {number} */ row) => {
+    /** @type {Map<number, number> | null} calls of the forward graph by the node that they created */
+    const calls = model.isForward ? new Map([...model.nodes.get("made")].map((made, call) => [made, call])) : null;
+    pairs.get("node").forEach((/** @type {number} */ of, /** @type {number} */ row) => {
       const change = pairs.get("change")[row];
+      const later = pairs.get("later")[row] === 1;
+      const node = calls && later ? calls.get(of) ?? -1 : of;
+      if (node < 0 || calls && !later) return;
       const marked = changes.get("marked")[change] === 1;
-      if (pairs.get("later")[row]) {
+      if (later) {
         this.nodesOf[change].push(node);
         if (marked) this.changeOf[node] = change;
       } else {
