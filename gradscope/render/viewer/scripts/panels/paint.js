@@ -131,7 +131,10 @@ export class Painter {
     context.fillStyle = context.strokeStyle;
     context.globalAlpha = faint ? 0.35 : 1;
     context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k);
+    const ghostly = app.picture.edges[route.link]?.ghost;
+    if (ghostly) context.setLineDash([6, 4]);
     this.curve(route.points);
+    context.setLineDash([]);
     if (route.ends) this.tip(route.points[route.points.length - 1]);
     if (lit && !(route.begins && route.ends)) this.whole(route);
     context.globalAlpha = 1;
@@ -219,6 +222,10 @@ export class Painter {
   }
 
   box(box) {
+    if (box.is === "ghost") {
+      this.ghost(box);
+      return;
+    }
     const { context, app, colours } = this;
     const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.nodesUnder(box.group)) : null;
     const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
@@ -265,6 +272,28 @@ export class Painter {
     context.fillRect(box.x, box.y, box.w * share, box.h);
     context.restore();
     this.outline(box);
+  }
+
+  /** A node that only the earlier trace has. @param {any} box */
+  ghost(box) {
+    const { context, colours } = this;
+    this.outline(box);
+    context.setLineDash([6, 4]);
+    [context.fillStyle, context.strokeStyle, context.lineWidth] = [colours.page, colours.soft, 1.4];
+    context.fill();
+    context.stroke();
+    context.setLineDash([]);
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.fillStyle = colours.soft;
+    if (this.k * 13 < SMALL) this.bigTitle(box, colours.soft);
+    else {
+      context.font = FONTS.title;
+      this.clipped(box.title, box.x + 10, box.y + 17, box.w - 14);
+      context.font = FONTS.line;
+      box.lines.forEach((/** @type {string} */ line, /** @type {number} */ place) => this.clipped(line, box.x + 10, box.y + 36 + place * 15, box.w - 16));
+    }
+    this.flag("−", box.x + box.w - 4, box.y);
   }
 
   alarming(box) {
