@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from math import copysign, hypot
 
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.looks import (
@@ -32,6 +33,8 @@ NARROWEST = 560.0
 GAP = 16.0
 LANE = 4.0
 """Width of the bar that marks the thread or device of a box."""
+ROUND = 5.0
+"""Radius of corners of arrows."""
 HEAD = (3.6, 7.5)
 """Half the width and the length of an arrow's head."""
 
@@ -275,17 +278,40 @@ def _path(points: tuple[Point, ...], aside: float, short: float) -> str:
     moved[-1] = moved[-1][0], moved[-1][1] - short
     x, y = moved[0]
     parts = [f"M{_n(x)} {_n(y)}"]
-    for to_x, to_y in moved[1:]:
-        middle = _n((y + to_y) / 2)
-        bend = f"C{_n(x)} {middle} {_n(to_x)} {middle} {_n(to_x)} {_n(to_y)}"
-        parts.append(f"V{_n(to_y)}" if x == to_x else bend)
+    for number, (to_x, to_y) in enumerate(moved[1:], 1):
+        if x != to_x and y != to_y:
+            middle = _n((y + to_y) / 2)
+            parts.append(f"C{_n(x)} {middle} {_n(to_x)} {middle} {_n(to_x)} {_n(to_y)}")
+        elif number + 1 < len(moved) and _is_corner((x, y), (to_x, to_y), moved[number + 1]):
+            parts.append(_rounded((x, y), (to_x, to_y), moved[number + 1]))
+        else:
+            parts.append(f"V{_n(to_y)}" if x == to_x else f"H{_n(to_x)}")
         x, y = to_x, to_y
     return "".join(parts)
 
 
+def _is_corner(before: Point, at: Point, after: Point) -> bool:
+    """Whether a line turns here from down to across, or back."""
+    return (before[0] == at[0] and at[1] == after[1]) or (before[1] == at[1] and at[0] == after[0])
+
+
+def _rounded(before: Point, at: Point, after: Point) -> str:
+    """A line to a corner, and around it."""
+    (x, y), (from_x, from_y), (to_x, to_y) = at, before, after
+    near = min(ROUND, *(hypot(a - x, b - y) / 2 for a, b in (before, after)))
+
+    def aside(a: float, b: float) -> str:
+        return (
+            f"{_n(x + copysign(near, a - x) * (a != x))} {_n(y + copysign(near, b - y) * (b != y))}"
+        )
+
+    return f"L{aside(from_x, from_y)}Q{_n(x)} {_n(y)} {aside(to_x, to_y)}"
+
+
 def _stub(stub: Stub, theme: Theme) -> str:
     rect = stub.place
-    return _words(rect.x + 2, rect.y + 10, stub.text, 'class="l" font-style="italic"', theme.soft)
+    style = f'font-size="{Style.STUB.size}"'
+    return _words(rect.x + 2, rect.y + Style.STUB.size, stub.text, style, theme.soft)
 
 
 # Text ----------------------------------------------------------------------------------------

@@ -25,10 +25,10 @@ FLAT = 1_000
 """More boxes than this without frames are laid out in arrays; with frames, in one try."""
 WITH_FRAMES = 2.6
 """Factor for the height of columns with many boxes, because frames and routes need room."""
-READABLE = 0.58
-"""The scale at which titles are legible: a larger one is not preferred to fewer stubs."""
-WORTH = 0.02
-"""Increase of the scale that is worth one more stub."""
+READABLE = 0.72
+"""The scale at which titles are legible: a larger one is not preferred to a connected picture."""
+A_TURN, A_CUT = 0.03, 0.1
+"""Increase of the scale that is worth one more route between columns, or one more cut route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def layout(scene: GraphScene) -> PictureLayout:
         placed = nested(boxes, titles, links, tallest)
         if best is None or _legible(placed) > _legible(best):
             best = placed
-        if not placed.stubs and placed.height < tallest:
+        if not placed.stubs and not placed.turns and placed.height < tallest:
             break
     assert best is not None
     return PictureLayout(best, rows, frames, labels)
@@ -86,8 +86,10 @@ def scale_on_screen(placed: Placed) -> float:
 
 
 def _legible(placed: Placed) -> tuple[float, float]:
+    """How well a picture can be read: if its titles can, by whether it is in one piece."""
     scale = scale_on_screen(placed)
-    return min(scale, READABLE), scale - WORTH * len(placed.stubs)
+    broken = A_TURN * placed.turns + A_CUT * len(placed.stubs)
+    return min(scale, READABLE), scale - broken
 
 
 def _links(scene: GraphScene, labels: dict[int, str]) -> list[Link]:

@@ -11,7 +11,7 @@ export const ROOM = [920, 680];
 const WIDEST = 260;
 const TITLE_FONT = "600 13px system-ui, sans-serif";
 const LINE_FONT = "11px system-ui, sans-serif";
-export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "italic 9px system-ui, sans-serif" };
+export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "13px system-ui, sans-serif" };
 const LONGEST_STUB = 150;
 const LINE = 15;
 const TOP = 22;
@@ -74,9 +74,19 @@ export class Picture {
     const { routes, stubs } = layOut(this.item, this.edges, ROOM, stubText);
     this.routes = routes;
     this.stubs = stubs;
+    this.findEntries();
     this.width = this.item.w;
     this.height = this.item.h;
     this.all = [...this.boxes.values()];
+  }
+
+  /** How far from the left the first route enters each frame: what stands beside its title ends there. */
+  findEntries() {
+    const lines = this.routes.flatMap(({ points }) => points.slice(1).map(([x, y], at) => [Math.min(x, points[at][0]), points[at][1], y]));
+    for (const frame of this.frames) {
+      frame.entry = Infinity;
+      for (const [x, from, to] of lines) if (from <= frame.y && to > frame.y && x > frame.x && x < frame.x + frame.w) frame.entry = Math.min(frame.entry, x - frame.x);
+    }
   }
 
   groupItem(group) {

@@ -4,6 +4,7 @@ import { heatOf, hottest, shadeOf } from "../core/heat.js";
 import { FONTS } from "../core/picture.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
+import { STUB_HEIGHT } from "../layout/columns.js";
 
 /** The glyphs of marks. */
 export const MARKS = /** @type {Record<string, string>} */ ({
@@ -13,6 +14,7 @@ export const MARKS = /** @type {Record<string, string>} */ ({
 const ALARMS = new Set(["first NaN produced here", "first Inf produced here", "not finite", "raised"]);
 const SMALL = 7;
 const LEAST = 6;
+const CORNER = 6;
 export const LANES = 6;
 
 /** The colours of the style sheet, read once for each look. */
@@ -57,7 +59,8 @@ export class Painter {
     this.lit = this.litBy(hovered);
     this.hottest = app.coloring === "kind" ? 1 : hottest(app);
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
-    for (const route of picture.routes) this.arrow(route);
+    for (const route of picture.routes) if (!this.isLit(route)) this.arrow(route);
+    for (const route of picture.routes) if (this.isLit(route)) this.arrow(route);
     this.stubs();
     for (const frame of picture.frames) this.frameTitle(frame);
     for (const box of picture.all) if (this.isSeen(box)) this.box(box);
@@ -101,7 +104,7 @@ export class Painter {
     context.fillStyle = colours.group.fill;
     const room = frame.w - 16;
     const whole = context.measureText(frame.title + frame.more).width;
-    const title = whole <= room ? frame.title + frame.more : frame.title;
+    const title = whole <= Math.min(room, frame.entry - 16) ? frame.title + frame.more : frame.title;
     context.fillRect(frame.x + 6, frame.y + 3, Math.min(context.measureText(title).width + 8, frame.w - 12), TITLE - 4);
     context.fillStyle = colours.soft;
     this.clipped(title, frame.x + 10, frame.y + TITLE / 2 + 2, room);
@@ -122,15 +125,20 @@ export class Painter {
     if (low > 0) context.fillText(`${text.slice(0, low)}…`, x, y);
   }
 
+  isLit(route) {
+    return this.lit !== "" && (route.tail === this.lit || route.head === this.lit);
+  }
+
+  /** Those between columns are fainter, unless they are lit. */
   arrow(route) {
     const { context, colours, app } = this;
-    const lit = this.lit && (route.tail === this.lit || route.head === this.lit);
+    const lit = this.isLit(route);
     const critical = app.critical && this.onPath(route);
     const faint = this.lit && !lit && !critical;
     context.strokeStyle = lit || critical ? colours.accent : colours.arrow;
     context.fillStyle = context.strokeStyle;
     context.globalAlpha = faint ? 0.35 : 1;
-    context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k);
+    context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k) * (route.turns ? 0.8 : 1);
     this.curve(route.points);
     if (route.ends) this.tip(route.points[route.points.length - 1]);
     if (lit && !(route.begins && route.ends)) this.whole(route);
@@ -149,7 +157,9 @@ export class Painter {
     for (let at = 1; at < points.length; at += 1) {
       const [x0, y0] = points[at - 1];
       const [x1, y1] = points[at];
-      if (Math.abs(x0 - x1) < 0.5) context.lineTo(x1, y1);
+      const after = points[at + 1];
+      if (after && (x0 === x1 && y1 === after[1] || y0 === y1 && x1 === after[0])) context.arcTo(x1, y1, after[0], after[1], Math.min(CORNER, ...[points[at - 1], after].map(([x, y]) => Math.hypot(x - x1, y - y1) / 2)));
+      else if (Math.abs(x0 - x1) < 0.5 || y0 === y1) context.lineTo(x1, y1);
       else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
     }
     context.stroke();
@@ -177,12 +187,12 @@ export class Painter {
   /** The names at the ends of arrows that are cut. */
   stubs() {
     const { context, colours, app } = this;
-    if (this.k * 9 < 5) return;
+    if (this.k * 13 < LEAST) return;
     context.font = FONTS.stub;
     context.textAlign = "left";
     context.textBaseline = "middle";
     context.fillStyle = colours.soft;
-    for (const { x, y, text } of app.picture.stubs) context.fillText(text, x + 2, y + 6);
+    for (const { x, y, text } of app.picture.stubs) context.fillText(text, x + 2, y + STUB_HEIGHT / 2);
   }
 
   paintOf(box) {
