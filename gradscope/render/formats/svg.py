@@ -11,13 +11,22 @@ from gradscope.render.looks import (
     MOST_LINES,
     BoxStyle,
     LegendEntry,
+    frame_paint,
     legend,
     look_of,
     mark_colour,
 )
 from gradscope.render.text import visible
 from gradscope.render.theme import GLYPHS, Colour, Theme, backward_colour, lane_colour, on
-from gradscope.scene.graph.picture import Arrow, BackwardEntry, Box, BoxLine, GraphScene, Tone
+from gradscope.scene.graph.picture import (
+    Arrow,
+    BackwardEntry,
+    Box,
+    BoxLine,
+    GraphScene,
+    Group,
+    Tone,
+)
 from gradscope.scene.kinds import BoxMark, Form
 from gradscope.scene.layout.labels import MARGIN, LabelRow
 from gradscope.scene.layout.measure import Style, fitting, width_of
@@ -53,7 +62,6 @@ class _Drawing:
         self._scene = scene
         self._theme = theme
         self._layout: PictureLayout = layout(scene)
-        self._titles = {group.id: group.title for group in scene.groups}
         self._sets = {  # text style → the name of its rule, and its colour
             Style.TITLE: ("t", theme.ink),
             Style.FRAME: ("f", theme.soft),
@@ -81,8 +89,8 @@ class _Drawing:
         yield from caption
         left = (width - placed.width) / 2
         yield f'</g><g transform="translate({_n(EDGE + left)} {_n(EDGE + above)})">'
-        for id, rect in placed.frames.items():
-            yield self._frame(rect, id)
+        for group in self._scene.groups:
+            yield self._frame(placed.frames[group.id], group)
         for tie in self._scene.ties:
             yield self._tie(tie)
         for course in placed.courses:
@@ -152,9 +160,9 @@ class _Drawing:
 
     # Frames and boxes ----------------------------------------------------------------------------
 
-    def _frame(self, rect: Rect, id: str) -> str:
-        paint = self._theme.group
-        title = _text(self._titles[id])
+    def _frame(self, rect: Rect, group: Group) -> str:
+        paint = frame_paint(group, self._theme)
+        title = _text(group.title)
         return (
             f'<rect {_at(rect)} rx="6" fill="{paint.fill}" stroke="{paint.line}">'
             f"<title>{title}</title></rect>"

@@ -46,6 +46,7 @@ class Box:
     nodes: tuple[int, ...]  # ids of its nodes in the trace
     lane: int = NONE  # the lane in which it ran, if there are several
     calls: tuple[int, ...] = ()  # ids of its forward calls in the trace
+    structure: int = NONE  # the number of its structure, if colors stand for structures
 
 
 def occurring(
@@ -84,6 +85,7 @@ class Group:
     lines: tuple[
         BoxLine, ...
     ] = ()  # the source line that its boxes share, which they do not repeat
+    structure: int = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,14 @@ class BackwardEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class StructureEntry:
+    """One structure in the legend of a picture that is colored by structure."""
+
+    number: int
+    words: str  # "A · Block ×12": how many there are in the graph
+
+
+@dataclass(frozen=True, slots=True)
 class GraphScene:
     """One picture of a program's backward graph, its forward graph, or both."""
 
@@ -122,4 +132,5 @@ class GraphScene:
     lines: tuple[BoxLine, ...] = ()  # the source line of boxes that show none
     lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one
     graph: GraphOf = GraphOf.BACKWARD
+    structures: tuple[StructureEntry, ...] = ()
     ties: tuple[Arrow, ...] = ()  # between two graphs side by side; they do not affect the layout

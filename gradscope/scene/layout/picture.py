@@ -27,7 +27,7 @@ WITH_FRAMES = 2.6
 """Factor for the height of columns with many boxes, because frames and routes need room."""
 READABLE = 0.72
 """The scale at which titles are legible: a larger one is not preferred to a connected picture."""
-A_TURN, A_CUT = 0.03, 0.1
+A_TURN, A_CUT = 0.012, 0.05
 """Increase of the scale that is worth one more route between columns, or one more cut route."""
 
 
@@ -89,7 +89,7 @@ def _legible(placed: Placed) -> tuple[float, float]:
     """How well a picture can be read: if its titles can, by whether it is in one piece."""
     scale = scale_on_screen(placed)
     broken = A_TURN * placed.turns + A_CUT * len(placed.stubs)
-    return min(scale, READABLE), scale - broken
+    return min(scale, READABLE) - broken, scale
 
 
 def _links(scene: GraphScene, labels: dict[int, str]) -> list[Link]:

@@ -29,7 +29,7 @@ const SHORTEST = 300;
 /** The scale at which titles can be read: what is smaller is never taken for fewer stubs. */
 const LEAST_READABLE = 0.7;
 /** How much larger a picture must be for one more way between columns, and for one more stub. */
-const [A_TURN, A_CUT] = [0.03, 0.1];
+const [A_TURN, A_CUT] = [0.012, 0.05];
 
 /**
  * Lay out a group and everything in it: of several layouts the one in which most can be read.
@@ -49,7 +49,7 @@ export function layOut(root, edges, room, measure) {
     const placed = new Nest(boxes, frames, links, tallest, measure).placed();
     const scale = Math.min(room[0] / placed.width, room[1] / placed.height, 1);
     const turns = placed.courses.filter(({ points }) => goesUp(points)).length;
-    const legible = [Math.min(scale, LEAST_READABLE), scale - A_TURN * turns - A_CUT * placed.stubs.length];
+    const legible = [Math.min(scale, LEAST_READABLE) - A_TURN * turns - A_CUT * placed.stubs.length, scale];
     if (!best || legible[0] > most[0] || legible[0] === most[0] && legible[1] > most[1]) [best, most] = [placed, legible];
     if (!placed.stubs.length && !turns && scale >= LEAST_READABLE) break;
   }

@@ -214,7 +214,7 @@ export class Picture {
     const { group } = box;
     box.title = shorten(tree.title(group), 44);
     box.ordinal = "";
-    box.badges = 1;
+    box.badges = this.model.groups.get("structure")[group] < 0 ? 1 : 2;
     const each = tree.nodeCount[group] / this.model.groups.get("turns")[group];
     const { isForward } = this.model;
     const inside = plural(tree.nodeCount[group], isForward ? "call" : "node") + (Number.isInteger(each) ? `, ${each} each` : "");

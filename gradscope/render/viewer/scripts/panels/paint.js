@@ -2,6 +2,7 @@
 
 import { heatOf, hottest, shadeOf } from "../core/heat.js";
 import { FONTS } from "../core/picture.js";
+import { STRUCTURE_COLORS, structureAround, structureSign } from "../core/structures.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
 import { STUB_HEIGHT } from "../layout/columns.js";
@@ -32,6 +33,7 @@ export class Colours {
     this.folded = { fill: get("folded-fill"), line: get("folded-line") };
     this.kinds = Array.from({ length: 12 }, (_, kind) => ({ fill: get(`kind-${kind}-fill`), line: get(`kind-${kind}-line`) }));
     this.heat = [0, 1, 2, 3, 4].map((step) => get(`heat-${step}`));
+    this.structures = Array.from({ length: STRUCTURE_COLORS }, (_, number) => ({ fill: get(`structure-${number}-fill`), line: get(`structure-${number}-line`) }));
     this.lanes = Array.from({ length: LANES }, (_, lane) => get(`lane-${lane}`));
   }
 }
@@ -81,30 +83,33 @@ export class Painter {
 
   frame(frame) {
     if (!this.isSeen(frame)) return;
-    const { context, colours } = this;
+    const { app, context, colours } = this;
     context.beginPath();
     context.roundRect(frame.x, frame.y, frame.w, frame.h, 8);
     context.fillStyle = colours.group.fill;
     context.fill();
     context.lineWidth = 1;
-    context.strokeStyle = colours.group.line;
+    const number = app.coloring === "structure" ? app.model.groups.get("structure")[frame.group] : -1;
+    context.strokeStyle = number < 0 ? colours.group.line : colours.structures[number % STRUCTURE_COLORS].line;
     context.stroke();
   }
 
   /** Painted over the arrows. */
   frameTitle(frame) {
-    const { context, colours } = this;
+    const { app, context, colours } = this;
     const largest = Math.max(12, Math.min(11 / this.k, 22));
     if (!this.isSeen(frame) || this.k * largest < 4) return;
     context.font = FONTS.frame.replace("12px", `${largest}px`);
-    const size = Math.max(12, largest * Math.min(1, (frame.w - 18) / context.measureText(frame.title).width));
+    const sign = structureSign(app, frame.group);
+    const plain = sign ? `${sign} · ${frame.title}` : frame.title;
+    const size = Math.max(12, largest * Math.min(1, (frame.w - 18) / context.measureText(plain).width));
     context.font = FONTS.frame.replace("12px", `${size}px`);
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.fillStyle = colours.group.fill;
     const room = frame.w - 16;
-    const whole = context.measureText(frame.title + frame.more).width;
-    const title = whole <= Math.min(room, frame.entry - 16) ? frame.title + frame.more : frame.title;
+    const whole = context.measureText(plain + frame.more).width;
+    const title = whole <= Math.min(room, frame.entry - 16) ? plain + frame.more : plain;
     context.fillRect(frame.x + 6, frame.y + 3, Math.min(context.measureText(title).width + 8, frame.w - 12), TITLE - 4);
     context.fillStyle = colours.soft;
     this.clipped(title, frame.x + 10, frame.y + TITLE / 2 + 2, room);
@@ -197,6 +202,11 @@ export class Painter {
 
   paintOf(box) {
     const { colours, app } = this;
+    if (app.coloring === "structure" && box.is !== "leaf") {
+      const number = structureAround(app, box.group);
+      if (number >= 0) return colours.structures[number % STRUCTURE_COLORS];
+      return box.is === "group" ? colours.folded : { fill: colours.page, line: colours.arrow };
+    }
     if (app.coloring !== "kind" && box.is !== "leaf") {
       const heat = heatOf(app, box);
       return { fill: heat < 0 ? colours.page : colours.heat[shadeOf(heat, this.hottest)], line: colours.arrow };
@@ -275,7 +285,7 @@ export class Painter {
     const x = box.x + (box.is === "leaf" ? 14 : 10);
     context.font = FONTS.title;
     context.fillStyle = ink;
-    const badges = box.is === "group" ? ["⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
+    const badges = box.is === "group" ? [...structureSign(app, box.group), "⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
     this.clipped(box.title, x, box.y + 17, box.w - 14 - badges.length * 15);
     const after = x + Math.min(context.measureText(box.title).width, box.w) + 5;
     context.font = FONTS.line;
