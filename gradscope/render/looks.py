@@ -12,12 +12,13 @@ from gradscope.render.theme import (
     Colour,
     Paint,
     Theme,
+    backward_colour,
     heat_colour,
     lane_colour,
     structure_paint,
 )
 from gradscope.scene.choices import ColorBy, GraphOf
-from gradscope.scene.graph.picture import Box, GraphScene, Group
+from gradscope.scene.graph.picture import BackwardEntry, Box, GraphScene, Group
 from gradscope.scene.kinds import BoxMark, Form
 from gradscope.trace.schema import NONE
 
@@ -126,6 +127,12 @@ def _colours(scene: GraphScene, theme: Theme) -> Iterator[LegendEntry]:
     for form in scene.forms:
         if form in theme.forms:
             yield LegendEntry((("■", theme.forms[form].line),), form.value, theme.ink)
+
+
+def backward_signs(entry: BackwardEntry, theme: Theme) -> tuple[tuple[str, Colour], ...]:
+    """A square in the colour of each backward, and an arrow in that of the first."""
+    first, *others = (backward_colour(theme, each) for each in (entry.number, *entry.others))
+    return (*(("■", colour) for colour in dict.fromkeys([first, *others])), ("→", first))
 
 
 FOLDED_FLOWS = {

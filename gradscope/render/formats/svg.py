@@ -11,6 +11,7 @@ from gradscope.render.looks import (
     MOST_LINES,
     BoxStyle,
     LegendEntry,
+    backward_signs,
     frame_paint,
     legend,
     look_of,
@@ -154,9 +155,8 @@ class _Drawing:
         return lines, y + 22
 
     def _backward(self, entry: BackwardEntry) -> LegendEntry:
-        colour = backward_colour(self._theme, entry.number)
         words = " · ".join(part for part in (entry.title, entry.call) if part)
-        return LegendEntry((("■", colour), ("→", colour)), visible(words), self._theme.ink)
+        return LegendEntry(backward_signs(entry, self._theme), visible(words), self._theme.ink)
 
     # Frames and boxes ----------------------------------------------------------------------------
 
@@ -225,14 +225,14 @@ class _Drawing:
         for number, colour in enumerate(colours):
             aside = (number - (len(colours) - 1) / 2) * 2.6
             dots = ' stroke-dasharray="1.5 3"' if kept else ""
-            line = _path(course.points, aside, HEAD[1] - 1 if pointed else 0.0)
+            short = HEAD[1] - 1 if pointed else 0.0
+            line = _path(course.points, aside, -short if arrow.upward else short)
             yield (f'<path class="a" d="{line}" stroke="{colour}" stroke-width="{width}"{dots}/>')
         if pointed:
             x, y = course.points[-1]
             half, length = HEAD
-            corners = (
-                f"{_n(x)},{_n(y)} {_n(x - half)},{_n(y - length)} {_n(x + half)},{_n(y - length)}"
-            )
+            base = y + length if arrow.upward else y - length
+            corners = f"{_n(x)},{_n(y)} {_n(x - half)},{_n(base)} {_n(x + half)},{_n(base)}"
             yield f'<polygon points="{corners}" fill="{colours[len(colours) // 2]}"/>'
 
     def _tie(self, tie: Arrow) -> str:
@@ -251,7 +251,8 @@ class _Drawing:
         text = self._layout.labels.get(course.link)
         if text and course.begins:
             x, y = course.points[0]
-            yield f'<text x="{_n(x + 4)}" y="{_n(y + 11)}" class="l">{escape(text)}</text>'
+            y += -4 if self._scene.arrows[course.link].upward else 11
+            yield f'<text x="{_n(x + 4)}" y="{_n(y)}" class="l">{escape(text)}</text>'
 
 
 def _outline(box: Box, rect: Rect, look: BoxStyle) -> Iterator[str]:

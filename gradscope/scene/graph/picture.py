@@ -73,6 +73,7 @@ class Arrow:
     label: str
     form: Form  # FUNCTION: a gradient; OPERATION: a tensor; SAVED: a saved value
     backwards: tuple[int, ...] = ()  # of the gradient, if there are several
+    upward: bool = False  # drawn from the bottom to the top, where the format can do so
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,9 @@ class BackwardEntry:
     """One backward in the legend of a picture that has several."""
 
     number: int
-    title: str  # "backward 1 at gan.py:9"
+    title: str  # "backward 1 at gan.py:9"; of several at once, "backwards 1 to 8 at maml.py:30"
     call: str  # the text of the line that called it
+    others: tuple[int, ...] = ()  # the numbers after the first, if the same line called several
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ MOST_ROWS = 12
 """In pictures laid out in arrays, a route over more rows than this becomes two stubs."""
 FEW_LANES, LANES_EACH = 60, 3
 """Largest number of lanes in a frame, plus a number for each piece in it."""
+LEAST_FILLED = 0.25
+"""A column with less is not closed; the last one is then part of the one before."""
 MOST_TURNS = 24
 """More routes than this between the columns of a frame become stubs."""
 LONGEST = 150.0
@@ -116,7 +118,8 @@ def _longest(row_of: Mapping[Slab, int], ways: Sequence[Route]) -> int:
 
 
 def _part(way: Route, part: int, tail: Slab | None, head: Slab | None) -> Route:
-    return Route(parts_of(way.id)[part], tail, head, 0.0 if part == LAST else way.label, way.loose)
+    label = 0.0 if part == LAST else way.label
+    return Route(parts_of(way.id)[part], tail, head, label, way.loose, way.upward)
 
 
 def _add_stubs(
@@ -137,7 +140,8 @@ def _add_stubs(
         for way in ways[:1] if together else ways:
             other = titles[way.id][1 if part == FIRST else 0]
             named = plural(len(ways), "box", "boxes") if together else other
-            text = fitting(f"→ {named}" if part == FIRST else f"{named} →", Style.STUB, LONGEST)
+            leaves = (part == FIRST) is not way.upward
+            text = fitting(f"→ {named}" if leaves else f"{named} →", Style.STUB, LONGEST)
             stub = Slab(width_of(text, Style.STUB) + 4, Style.STUB.height)
             column = at[end]
             column.pieces.append(stub)
@@ -161,7 +165,7 @@ def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) ->
     found: list[int] = []
     column, first, filled = 0, 0, 0.0
     for row, height in enumerate(heights):
-        if found and row > first and filled + height > tallest:
+        if filled > LEAST_FILLED * tallest and row > first and filled + height > tallest:
             # At least three quarters of the column are filled, and more than what is moved on.
             spare, begin = 0.25 * tallest, row
             while begin - 1 > first and sum(heights[begin - 1 : row]) <= min(
@@ -174,4 +178,6 @@ def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) ->
             filled = sum(heights[first:row])
         found.append(column)
         filled += height
+    if filled <= LEAST_FILLED * tallest:  # a few rows do not make a column
+        found[first:] = [max(column - 1, 0)] * (len(found) - first)
     return found

@@ -40,6 +40,7 @@ class Link:
     head: str
     label: float = 0.0  # the width of its label
     loose: bool = False  # it need not be straight
+    upward: bool = False  # the arrow goes from its head to its tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ class _Nest:
         tail = None if lies is _Way.IN else pieces[self._child(frame, link.tail)]
         head = None if lies is _Way.OUT else pieces[self._child(frame, link.head)]
         label = link.label if tail is not None and not tail.fixed else 0.0
-        return Route(number, tail, head, label, link.loose)
+        return Route(number, tail, head, label, link.loose, link.upward)
 
     def _child(self, frame: str, id: str) -> str:
         """The piece of a frame that is this box, or contains it."""

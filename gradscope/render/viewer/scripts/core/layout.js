@@ -29,7 +29,7 @@ const SHORTEST = 300;
 /** The scale at which titles can be read: what is smaller is never taken for fewer stubs. */
 const LEAST_READABLE = 0.7;
 /** How much larger a picture must be for one more way between columns, and for one more stub. */
-const [A_TURN, A_CUT] = [0.012, 0.05];
+const [A_TURN, A_CUT] = [0.01, 0.05];
 
 /**
  * Lay out a group and everything in it: of several layouts the one in which most can be read.

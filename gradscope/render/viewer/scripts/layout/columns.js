@@ -7,6 +7,7 @@ import { Piece, ROW_GAP } from "./layered.js";
 
 const FEW_LANES = 60;
 const LANES_EACH = 3;
+const LEAST_FILLED = 0.25;
 const MOST_TURNS = 24;
 const MOST_STUBS = 3;
 export const STUB_HEIGHT = 18.5;
@@ -114,7 +115,7 @@ function splitRows(rowOf, ways, tallest) {
   const found = [];
   let [column, first, filled] = [0, 0, 0];
   heights.forEach((height, row) => {
-    if (found.length && row > first && filled + height > tallest) {
+    if (filled > LEAST_FILLED * tallest && row > first && filled + height > tallest) {
       let begin = row; // Not before three quarters of the column, and more stays than goes on.
       while (begin - 1 > first && sum(begin - 1, row) <= Math.min(0.25 * tallest, sum(first, begin - 1))) begin -= 1;
       let best = row;
@@ -127,5 +128,6 @@ function splitRows(rowOf, ways, tallest) {
     found.push(column);
     filled += height;
   });
+  if (filled <= LEAST_FILLED * tallest) found.fill(Math.max(column - 1, 0), first); // a few rows do not make a column
   return found;
 }
