@@ -16,8 +16,8 @@ FEW_LANES, LANES_EACH = 60, 3
 """Largest number of lanes in a frame, plus a number for each piece in it."""
 LEAST_FILLED = 0.25
 """A column with less is not closed; the last one is then part of the one before."""
-MOST_TURNS = 24
-"""More routes than this between the columns of a frame become stubs."""
+MOST_TURNS, TURNS_EACH = 24, 4
+"""More routes than this between the columns of a frame, or for each column, become stubs."""
 LONGEST = 150.0
 """Largest width of a stub's text."""
 MOST_STUBS = 3
@@ -87,7 +87,7 @@ def columns_of(
             at[tail].ways.append(_part(way, WHOLE, way.tail, way.head))
         else:
             apart.append((way, not down > 0))
-    few = sum(turns for _, turns in apart) <= MOST_TURNS
+    few = sum(turns for _, turns in apart) <= max(MOST_TURNS, TURNS_EACH * len(columns))
     cut = [way for way, turns in apart if not (few and turns)]
     turning = [way for way, turns in apart if few and turns]
     turns = []

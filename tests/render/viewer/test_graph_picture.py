@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from gradscope.render.theme import LIGHT, Colour, structure_paint
+from gradscope.scene.graph.graph import graph_scene
+from gradscope.scene.graph.options import GraphOptions
+from gradscope.scene.kinds import Form
 from gradscope.trace.load_save import load
+from gradscope.trace.trace import Trace
 from tests.render.viewer.settled import settle
 from tests.render.viewer.test_in_browser import app, box_at
 from tests.shared.browsing import check_accessible, needs_axe
+from tests.shared.example_traces import shared_weight, two_layers
 
 pytestmark = pytest.mark.browser
 
@@ -55,6 +60,27 @@ def test_arrows_between_columns_light_up_as_a_whole_with_their_boxes(opened: Ope
         assert LIGHT.accent in colors_at(page, x, y, 3)
     page.mouse.move(5, 5)
     assert LIGHT.accent not in colors_at(page, x, y, 3)
+
+
+@pytest.mark.parametrize("make", [lambda: shared_weight(7), two_layers])
+def test_leaves_say_the_same_as_in_pictures(opened: Opens, make: Callable[[], Trace]) -> None:
+    trace = make()
+    scene = graph_scene(trace, GraphOptions(everything=True))
+    drawn = {
+        (box.title, *(line.text for line in box.lines if not line.text.startswith("layer")))
+        for box in scene.boxes
+        if box.form is Form.LEAF
+    }
+    page = opened(trace)
+    app(page, "app.tree.groupsIn.forEach((_, group) => app.open.add(group))")
+    app(page, "(app.draw(), app.tell('picture'))")
+    boxes = app(
+        page,
+        "app.picture.all.filter(({is}) => is === 'leaf').map(box => [box.title, ...box.lines])",
+    )
+
+    assert len(boxes) >= 4
+    assert {tuple(box) for box in boxes} == drawn
 
 
 def test_every_edge_of_the_picture_is_one_line(opened: Opens) -> None:

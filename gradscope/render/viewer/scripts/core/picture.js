@@ -156,12 +156,13 @@ export class Picture {
       let to = boxOf[head[edge]];
       let key = "";
       if (leaf) {
+        const users = uses.get(head[edge]) ?? new Set();
+        uses.set(head[edge], users.add(tail[edge]));
         if (from < 0) continue;
         key = `l${head[edge]}u${tail[edge]}`;
         if (!this.boxes.has(key)) {
-          uses.set(head[edge], (uses.get(head[edge]) ?? 0) + 1);
           const group = model.nodes.get("group")[tail[edge]];
-          const made = this.box({ key, is: "leaf", node: head[edge], group, use: uses.get(head[edge]), user: tail[edge] });
+          const made = this.box({ key, is: "leaf", node: head[edge], group, use: users.size, user: tail[edge] });
           made.order = this.orderOf(group, tail[edge]) + (model.isForward ? 0.5 : -0.5);
           this.itemOf.get(group).items.push(made);
         }
@@ -174,6 +175,7 @@ export class Picture {
       if (!found.has(name)) found.set(name, { tail: keyOf(from), head: key, edges: [] });
       found.get(name).edges.push(edge);
     }
+    /** @type {Map<number, Set<number>>} by leaf: who uses it, also where that is folded */
     this.uses = uses;
     const all = [...found.values()];
     return model.isForward ? all.map((each) => ({ ...each, tail: each.head, head: each.tail })) : all;
@@ -238,9 +240,11 @@ export class Picture {
     box.lines = [];
     const shape = model.nodes.text("shape", node);
     if (shape) box.lines.push(shorten(shape, 34));
-    if (leaf) return;
+    const uses = leaf ? this.uses.get(node).size : 0;
+    if (uses > 1) box.lines.push(`use ${count(box.use)} of ${count(uses)}`);
+    if (leaf && model.isForward) return;
     const frame = model.frameOf(node);
-    if (frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
+    if (!leaf && frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
     if (model.isForward) {
       this.describeCall(box);
       return;

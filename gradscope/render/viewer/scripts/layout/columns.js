@@ -8,7 +8,7 @@ import { Piece, ROW_GAP } from "./layered.js";
 const FEW_LANES = 60;
 const LANES_EACH = 3;
 const LEAST_FILLED = 0.25;
-const MOST_TURNS = 24;
+const [MOST_TURNS, TURNS_EACH] = [24, 4];
 const MOST_STUBS = 3;
 export const STUB_HEIGHT = 18.5;
 export const [WHOLE, FIRST, LAST] = [0, 1, 2];
@@ -43,7 +43,7 @@ export function columnsOf(pieces, ways, rowOf, tallest, titles, measure) {
     if (tail === head || down > 0 && down <= longest) at.get(tail).ways.push(wayPart(way, WHOLE, way.tail, way.head));
     else apart.push([way, down <= 0]);
   }
-  const few = apart.filter(([, turns]) => turns).length <= MOST_TURNS;
+  const few = apart.filter(([, turns]) => turns).length <= Math.max(MOST_TURNS, TURNS_EACH * columns.length);
   const cut = apart.filter(([, turns]) => !(few && turns)).map(([way]) => way);
   const turns = apart.filter(([, turning]) => few && turning).map(([way]) => {
     at.get(way.tail).ways.push(wayPart(way, FIRST, way.tail, null));

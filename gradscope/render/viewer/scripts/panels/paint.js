@@ -264,7 +264,7 @@ export class Painter {
   outline(box) {
     const { context } = this;
     context.beginPath();
-    context.roundRect(box.x, box.y, box.w, box.h, box.is === "leaf" ? box.h / 2.4 : box.is === "group" ? 8 : 5);
+    context.roundRect(box.x, box.y, box.w, box.h, box.is === "leaf" ? 0 : box.is === "group" ? 8 : 5);
   }
 
   /** A second outline behind a folded box. */
@@ -282,7 +282,7 @@ export class Painter {
     const { context, app, colours } = this;
     context.textBaseline = "middle";
     context.textAlign = "left";
-    const x = box.x + (box.is === "leaf" ? 14 : 10);
+    const x = box.x + 10;
     context.font = FONTS.title;
     context.fillStyle = ink;
     const badges = box.is === "group" ? [...structureSign(app, box.group), "⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
