@@ -17,7 +17,7 @@ from gradscope.trace.trace import Trace
 LONGEST_LINE, LONGEST_NAME = 500, 40
 
 
-class Argument(NamedTuple):
+class NamedArgument(NamedTuple):
     """An argument of a function, by place or by name."""
 
     functions: tuple[str, ...]
@@ -26,14 +26,14 @@ class Argument(NamedTuple):
 
 
 CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
-ARGUMENTS: Mapping[tuple[str, int], Argument] = {
-    ("TBackward0", 0): Argument(("linear",), 1, "weight"),
-    ("AddmmBackward0", 0): Argument(("linear",), 2, "bias"),
-    ("ConvolutionBackward0", 1): Argument(CONVOLUTIONS, 1, "weight"),
-    ("ConvolutionBackward0", 2): Argument(CONVOLUTIONS, 2, "bias"),
-    ("EmbeddingBackward0", 0): Argument(("embedding",), 1, "weight"),
-    ("NativeLayerNormBackward0", 1): Argument(("layer_norm",), 2, "weight"),
-    ("NativeLayerNormBackward0", 2): Argument(("layer_norm",), 3, "bias"),
+ARGUMENTS: Mapping[tuple[str, int], NamedArgument] = {
+    ("TBackward0", 0): NamedArgument(("linear",), 1, "weight"),
+    ("AddmmBackward0", 0): NamedArgument(("linear",), 2, "bias"),
+    ("ConvolutionBackward0", 1): NamedArgument(CONVOLUTIONS, 1, "weight"),
+    ("ConvolutionBackward0", 2): NamedArgument(CONVOLUTIONS, 2, "bias"),
+    ("EmbeddingBackward0", 0): NamedArgument(("embedding",), 1, "weight"),
+    ("NativeLayerNormBackward0", 1): NamedArgument(("layer_norm",), 2, "weight"),
+    ("NativeLayerNormBackward0", 2): NamedArgument(("layer_norm",), 3, "bias"),
 }
 """By the name of a node and the number of its edge: the argument whose gradient that is."""
 OPERATORS: Mapping[str, type[ast.operator]] = {
@@ -111,7 +111,7 @@ def name_in(source: str, node: str, edge: int) -> str:
     return _named(sums[0].right if edge else sums[0].left)
 
 
-def _argument(call: ast.Call, wanted: Argument) -> ast.expr | None:
+def _argument(call: ast.Call, wanted: NamedArgument) -> ast.expr | None:
     for keyword in call.keywords:
         if keyword.arg == wanted.name:
             return keyword.value

@@ -29,12 +29,13 @@ export class Legend {
     this.element.replaceChildren(...this.colors(), ...this.kindItems(), ...this.signs);
   }
 
-  /** @param {string} text @param {string} fill @param {string} line */
-  sample(text, fill, line) {
+  /** @param {string} text @param {string} fill @param {string} line @param {boolean} [square] */
+  sample(text, fill, line, square) {
     const item = made("li");
     const box = made("i");
     box.style.background = fill;
     box.style.borderColor = line;
+    if (square) box.style.borderRadius = "0";
     item.append(box, text);
     return item;
   }
@@ -53,7 +54,7 @@ export class Legend {
     const { facts } = this.app.model;
     const all = this.app.coloring === "kind";
     return [...facts.kinds.keys()].filter((kind) => this.kinds.has(kind) && (all || facts.kinds[kind] === "leaf"))
-      .map((kind) => this.sample(facts.kinds[kind], `var(--kind-${kind}-fill)`, `var(--kind-${kind}-line)`));
+      .map((kind) => this.sample(facts.kinds[kind], `var(--kind-${kind}-fill)`, `var(--kind-${kind}-line)`, facts.kinds[kind] === "leaf"));
   }
 
   /** The range of times of each shade in the current picture. */
