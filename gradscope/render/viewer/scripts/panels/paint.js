@@ -321,7 +321,8 @@ export class Painter {
 
   /** Only a larger title when zoomed out; nothing if even that is illegible. */
   bigTitle(box, ink) {
-    const { context } = this;
+    const { app, context } = this;
+    const sign = box.is === "group" ? structureSign(app, box.group) : "";
     const fits = Math.min(9 / this.k, box.h * 0.55, 13 * box.w / box.titleWidth);
     const size = Math.max(fits, LEAST / this.k);
     if (size > box.h * 0.7) return;
@@ -330,7 +331,7 @@ export class Painter {
     context.textAlign = "left";
     context.textBaseline = "middle";
     const left = box.lane >= 0 ? 10 : 4;
-    this.clipped(box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
+    this.clipped(sign ? `${sign} · ${box.title}` : box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
   }
 
   /** A bar with the states of the nodes in a folded box. */
