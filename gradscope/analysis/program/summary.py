@@ -12,6 +12,7 @@ from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct
@@ -38,6 +39,7 @@ class Summary:
     level: str
     script: str
     steps: int  # in a merged trace, ranks share a step of one number
+    ranks: int  # 0: the trace of one process
     backwards: int  # graph tasks that no other one contains
     nested: int  # graph tasks inside another
     ops: int
@@ -68,6 +70,7 @@ def summary(trace: Trace) -> Summary:
         level=str(meta.get("level", "unknown")),
         script=str(meta.get("script", "")),
         steps=len({step.number for step in steps(trace)}),
+        ranks=len(trace.once(RankOf).numbers),
         backwards=len(tasks) - nested,
         nested=nested,
         ops=len(trace.table(Op)),

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import durations, ns_of_ops
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart
-from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span
+from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span, Step
 from gradscope.trace.trace import Trace
 
 
@@ -18,6 +19,7 @@ class StepFacts:
     """One step. Times are without gradscope's own work."""
 
     number: int
+    rank: int  # NONE in the trace of one process
     backwards: int
     nodes: int  # created in it
     forward_ns: int  # in operations
@@ -32,7 +34,11 @@ class StepFacts:
 
 
 def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
-    """All steps with recorded contents, in the order in which they started."""
+    """All steps with recorded contents, in the order in which they started.
+
+    In a merged trace the ranks of a step follow each other.
+    """
+    ranks = trace.once(RankOf)
     own = trace.once(OwnWorkTimes)
     tasks = trace.table(GraphTask)
     outer = tasks["parent"] == NONE
@@ -46,9 +52,13 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     forward = ns_of_ops(trace, ProgramPart.FORWARD, "step")
     optimizer = ns_of_ops(trace, ProgramPart.OPTIMIZER, "step") | _optimizers(trace, own)
     threads = {each.thread for each in own.stretches}
+    known = [(step, ranks.one(Step.TABLE, step.id)) for step in steps(trace)]
+    if ranks.numbers:
+        known.sort(key=lambda each: (each[0].number, each[1]))
     return tuple(
         StepFacts(
             step.number,
+            rank,
             counted[step.id],
             made[step.id],
             forward.get(step.id, 0),
@@ -58,7 +68,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
             if step.end == NONE
             else max(step.end - step.begin - own.on(threads, step.begin, step.end), 0),
         )
-        for step in steps(trace)
+        for step, rank in known
     )
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers
 from gradscope.analysis.identity.sites import site_of
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.scene.graph.picture import BackwardEntry
 from gradscope.trace.schema import GraphTask
 from gradscope.trace.trace import Trace
@@ -34,7 +35,7 @@ def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
         list(tasks)
         for _, tasks in groupby(
             (backward_numbered(trace, number) for number in known),
-            key=lambda task: (_call(trace, task), _where(trace, task, titles)),
+            key=lambda task: (_rank(trace, task), _call(trace, task), _where(trace, task, titles)),
         )
     ]
     entries = tuple(_entry(trace, row, titles) for row in rows[:MOST_IN_LEGEND])
@@ -51,13 +52,24 @@ def _entry(trace: Trace, tasks: Sequence[GraphTask], titles: Mapping[int, int]) 
         numbers = [first, *others]
         in_row = others[-1] - first == len(others)
         which = f"{first} to {others[-1]}" if in_row else ", ".join(map(str, numbers))
-        title = f"backwards {which}{_where(trace, tasks[0], titles)}"
-    return BackwardEntry(first, title, _call(trace, tasks[0]), tuple(others))
+        title = f"{_rank(trace, tasks[0])}backwards {which}{_where(trace, tasks[0], titles)}"
+    rank = trace.once(RankOf).one(GraphTask.TABLE, tasks[0].id)
+    return BackwardEntry(first, title, _call(trace, tasks[0]), rank, tuple(others))
 
 
-def title_of(trace: Trace, task: GraphTask, numbers: Mapping[int, int]) -> str:
-    """As in "backward 1 at train.py:31, inside backward 0"."""
-    return f"backward {numbers[task.id]}{_where(trace, task, numbers)}"
+def title_of(
+    trace: Trace, task: GraphTask, numbers: Mapping[int, int], *, rank: bool = True
+) -> str:
+    """As in "rank 1, backward 2 at train.py:31, inside backward 0".
+
+    `rank`: whether to say the rank, which only a merged trace has.
+    """
+    of = _rank(trace, task) if rank else ""
+    return f"{of}backward {numbers[task.id]}{_where(trace, task, numbers)}"
+
+
+def _rank(trace: Trace, task: GraphTask) -> str:
+    return trace.once(RankOf).words(GraphTask.TABLE, task.id)
 
 
 def _where(trace: Trace, task: GraphTask, numbers: Mapping[int, int]) -> str:

@@ -105,6 +105,7 @@ class BackwardEntry:
     number: int
     title: str  # "backward 1 at gan.py:9"; of several at once, "backwards 1 to 8 at maml.py:30"
     call: str  # the text of the line that called it
+    rank: int = NONE  # of the process, in a merged trace
     others: tuple[int, ...] = ()  # the numbers after the first, if the same line called several
 
 

@@ -40,6 +40,7 @@ class GroupForm(IntEnum):
     LOOP = 4
     TURN = 5
     STRETCH = 6  # a range of a list that is too long
+    RANK = 7  # a process of a merged trace
 
 
 FORM_NAMES = {GroupForm.TURN: "iteration", GroupForm.STRETCH: "range"}
@@ -47,6 +48,7 @@ FORM_NAMES = {GroupForm.TURN: "iteration", GroupForm.STRETCH: "range"}
 
 FORMS = {
     MadeBy.WHOLE: GroupForm.ALL,
+    MadeBy.RANK: GroupForm.RANK,
     MadeBy.STEP: GroupForm.STEP,
     MadeBy.BACKWARD: GroupForm.BACKWARD,
     MadeBy.CALL: GroupForm.MODULE,
@@ -90,6 +92,8 @@ class Groups:
             "form": ints(FORMS[each.made] for each in groups),
             "title": texts.column(self._title(each) for each in groups),
             "path": texts.column(each.path for each in groups),
+            "rank": ints(each.rank for each in groups),
+            "step": ints(each.step for each in groups),
             "turns": ints(each.count if each.made is MadeBy.LOOP else 0 for each in groups),
             "structure": ints(structures),
             "alike": texts.column(

@@ -8,18 +8,21 @@ from pathlib import PurePath
 import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
 from gradscope.scene.viewer.comparison import Against
+from gradscope.scene.viewer.first_view import limits, opening, summary_facts
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
     counted,
     finding_table,
+    holding_table,
     saved_table,
     slow_tables,
     source_tables,
@@ -110,18 +113,21 @@ def viewer_scene(
         "memory": memory_table(scope, during),
         "threads": thread_table(trace, texts),
         "saved": saved_table(scope, texts),
+        "holdings": holding_table(scope, during),
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
-        **slow_tables(report, texts),
+        **slow_tables(trace, report, texts),
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
     start = start_of(trace)
-    facts = _facts(scope, selection, len(report.unchecked))
+    facts = _facts(scope, selection)
     facts["forward"] = said
-    facts["faults"] = [shown(fault.words) for fault in report.faults]
+    facts["summary"] = summary_facts(trace, report)
+    facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
+    facts["limits"] = limits(trace, report, said, tables)
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     if against:
         facts["compared"] = against.facts(report.findings)
@@ -139,21 +145,19 @@ def _from_start(table: Table, start: int) -> Table:
     return found
 
 
-def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, Json]:
+def _facts(scope: PageNodes, selection: Selection) -> dict[str, Json]:
     trace, meta = scope.trace, scope.trace.meta
     script = str(meta.get("script", ""))
-    inferred = meta.get("inferred", [])
     return {
         "version": VERSION,
         "script": shown(PurePath(script).name) or "trace",
+        "file": shown(trace.file_name) or "trace.json",
         "level": shown(meta.get("level", "")),
         "producer": shown(f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()),
-        "part": _part(selection),
-        "notes": [shown(note) for note in trace.notes],
-        "inferred": [shown(each) for each in inferred] if isinstance(inferred, list) else [],
-        "unchecked": unchecked,
+        "part": _part(trace, selection),
+        "ranks": list(trace.once(RankOf).numbers),
+        "clock": shown(meta.get("clock", "")),
         "whole": counted(trace),
-        "focus": scope.rows(np.array(scope.focus, np.int64)).tolist(),
         "lanes": [shown(title) for title in scope.lanes.titles],
         "kinds": [str(kind) for kind in KINDS],
         "marks": [str(mark) for mark in MARKS],
@@ -163,10 +167,10 @@ def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, 
     }
 
 
-def _part(selection: Selection) -> str:
+def _part(trace: Trace, selection: Selection) -> str:
     parts = []
     if selection.step is not None:
-        parts.append(f"step {selection.step}")
+        parts.append(f"step {selection.step}{on_ranks(trace)}")
     if selection.backward is not None:
         parts.append(f"backward {selection.backward}")
     return ", ".join(parts)

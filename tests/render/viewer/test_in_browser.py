@@ -95,7 +95,7 @@ def test_a_trace_without_events_says_so_where_states_would_stand(opened: Opens) 
     page = opened(nested(0))
 
     assert "not recorded" in page.inner_text("#now")
-    assert "--level engine" in page.inner_text("#details")
+    assert "--level engine" in page.text_content("#summary-panel details")
 
 
 # Time ----------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_boxes_lie_apart_within_their_frames_and_arrows_go_down(opened: Opens) -
 def test_the_tree_reaches_every_node(opened: Opens) -> None:
     trace = nested(5, 300)
     page = opened(trace)
-    page.keyboard.press("1")
+    page.keyboard.press("2")
     page.locator("#outline [role=treeitem]").first.focus()
 
     page.evaluate(  # open what is closed, then go on
@@ -275,7 +275,7 @@ def test_a_finding_leads_to_its_node_and_moment(opened: Opens) -> None:
 
     page.keyboard.press("x")
 
-    assert page.locator("#tab-findings").get_attribute("aria-selected") == "true"
+    page.keyboard.press("3")
     assert "GS201 non-finite-birth #" in page.inner_text("#findings-panel .head")
     assert "GS201 non-finite-birth #" in page.inner_text("#details .finding")
     assert app(page, "app.model.wrong[app.node]") == 1
@@ -320,9 +320,10 @@ def test_on_a_phone_the_sides_are_drawers(opened: Opens) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert not page.locator("#left").is_visible()
     page.locator("#open-left").click()
+    page.locator("#tab-outline").click()
     assert page.locator("#outline").is_visible()
-    page.locator("#open-left").click(force=True)
     page.keyboard.press("Escape")
+    assert not page.locator("#left").is_visible()
     page.locator("#open-left").click()
     page.locator("#outline [data-key^=n]").first.click()
     settle(page)

@@ -113,7 +113,7 @@ def test_more_backwards_than_a_box_can_name_are_counted() -> None:
 
     assert BoxLine("in 12 backwards, ran 12 times, 60 ns") in shared.lines
     (entry,) = scene.backwards
-    assert entry == BackwardEntry(0, "backwards 0 to 11", "", tuple(range(1, 12)))
+    assert entry == BackwardEntry(0, "backwards 0 to 11", "", others=tuple(range(1, 12)))
     assert scene.notes == ()
 
 
@@ -137,7 +137,7 @@ def test_backwards_that_one_line_called_one_after_the_other_share_a_row_of_the_l
     scene = losses(3, 3, 3, 8, 3)
 
     assert scene.backwards == (
-        BackwardEntry(0, "backwards 0 to 2 at maml.py:3", "loss3.backward()", (1, 2)),
+        BackwardEntry(0, "backwards 0 to 2 at maml.py:3", "loss3.backward()", others=(1, 2)),
         BackwardEntry(3, "backward 3 at maml.py:8", "loss8.backward()"),
         BackwardEntry(4, "backward 4 at maml.py:3", "loss3.backward()"),
     )

@@ -77,10 +77,42 @@ export class Model {
     this.stackRow = rowsById(tables.stacks);
     this.frameRow = rowsById(tables.frames);
     this.isForward = false;
+    /** @type {Int32Array | undefined} */
+    this.eventRanks = undefined;
     /** Whether some calls created a node, so that the others say why they did not. */
     this.someMade = false;
     this.engineSeen = runs.length > 0;
     this.readySeen = runs.get("pushed").some((/** @type {number} */ each) => each >= 0);
+  }
+
+  /** The rows of the backwards of a rank; all in the trace of one process. @param {number} rank @returns {number[]} */
+  backwardsOf(rank) {
+    const of = this.backwards.get("rank");
+    return [...of.keys()].filter((row) => of[row] === rank);
+  }
+
+  /** As in "rank 0 · step 1 · backward 2 at train.py:9". @param {number} row @param {boolean} [step] whether to say the step */
+  backwardName(row, step = true) {
+    const { backwards } = this;
+    const parts = [backwards.text("title", row)];
+    if (step && backwards.get("step")[row] >= 0) parts.unshift(`step ${backwards.get("step")[row]}`);
+    if (backwards.get("rank")[row] >= 0) parts.unshift(`rank ${backwards.get("rank")[row]}`);
+    return parts.join(" · ");
+  }
+
+  /** The rank of a node, in a merged trace; else -1. @param {number} node */
+  rankOf(node) {
+    return this.groups.get("rank")[this.nodes.get("group")[node]];
+  }
+
+  /** The rank of each event, by its thread. @returns {Int32Array} */
+  get rankOfEvent() {
+    if (!this.eventRanks) {
+      const { threads } = this.tables;
+      const rank = new Map([...threads.get("id")].map((id, row) => [id, threads.get("rank")[row]]));
+      this.eventRanks = Int32Array.from(this.events.get("thread"), (thread) => rank.get(thread) ?? -1);
+    }
+    return this.eventRanks;
   }
 
   /** Why there are no runs of nodes to show. */

@@ -113,6 +113,7 @@ export class Graphs {
 
   begin() {
     const made = new Forward(this.main);
+    made.rank = this.main.rank;
     made.setBackward(this.main.backward, true);
     made.view = this.main.view;
     made.follow((changes) => { if (changes.has("selection")) this.toBackward(); });
@@ -123,10 +124,14 @@ export class Graphs {
   lead(changes) {
     const { forward, main } = this;
     if (!forward) return;
-    if (changes.has("backward")) forward.setBackward(main.backward);
+    if (changes.has("backward")) {
+      forward.rank = main.rank;
+      forward.setBackward(main.backward);
+    }
     forward.event = main.event;
     forward.range = main.range;
     forward.coloring = main.coloring;
+    forward.shapes = main.shapes;
     if (changes.has("selection")) this.toForward(false);
     forward.tell(...[...changes].filter((each) => each === "event" || each === "look" || each === "range"));
   }

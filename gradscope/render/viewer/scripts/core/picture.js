@@ -197,7 +197,7 @@ export class Picture {
       const title = ruler.width(box.title, FONTS.title) + (box.ordinal ? ruler.width(box.ordinal, FONTS.line) + 5 : 0) + box.badges * 15;
       box.titleWidth = ruler.width(box.title, FONTS.title) + 14;
       box.w = Math.min(Math.max(60, title, ...widths), WIDEST) + 20;
-      box.h = TOP + box.lines.length * LINE + 10 + (box.is === "group" ? 8 : 0);
+      box.h = TOP + box.lines.length * LINE + 10;
     }
   }
 
@@ -282,10 +282,5 @@ export class Picture {
 /** @param {number} box */
 export function keyOf(box) {
   return box <= -2 ? `g${-2 - box}` : `n${box}`;
-}
-
-/** The group that is shown first: that of the one step, where it is alone. @param {Tree} tree @param {number} step */
-export function rootOf(tree, step) {
-  return tree.steps.get(step) ?? ALL;
 }
 

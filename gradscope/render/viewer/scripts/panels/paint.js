@@ -5,7 +5,7 @@ import { FONTS } from "../core/picture.js";
 import { STRUCTURE_COLORS, structureAround, structureSign } from "../core/structures.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
-import { STUB_HEIGHT } from "../layout/columns.js";
+import { LEAST, paintArrows, paintShapes, paintStubs } from "../paint/arrows.js";
 
 /** The glyphs of marks. */
 export const MARKS = /** @type {Record<string, string>} */ ({
@@ -14,8 +14,6 @@ export const MARKS = /** @type {Record<string, string>} */ ({
 });
 const ALARMS = new Set(["first NaN produced here", "first Inf produced here", "not finite", "raised"]);
 const SMALL = 7;
-const LEAST = 6;
-const CORNER = 6;
 export const LANES = 6;
 
 /** The colours of the style sheet, read once for each look. */
@@ -47,11 +45,10 @@ export class Painter {
     this.colours = colours;
   }
 
-  /** @param {{x: number, y: number, k: number, width: number, height: number}} view @param {string} hovered key of a box */
-  paint(view, hovered) {
+  /** @param {{x: number, y: number, k: number, width: number, height: number}} view @param {string} hovered key of a box @param {number} [scale] pixels of the canvas for each of the view */
+  paint(view, hovered, scale = devicePixelRatio) {
     const { context, app, colours } = this;
     const { picture } = app;
-    const scale = devicePixelRatio;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.fillStyle = colours.page;
     context.fillRect(0, 0, view.width, view.height);
@@ -61,11 +58,11 @@ export class Painter {
     this.lit = this.litBy(hovered);
     this.hottest = app.coloring === "kind" ? 1 : hottest(app);
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
-    for (const route of picture.routes) if (!this.isLit(route)) this.arrow(route);
-    for (const route of picture.routes) if (this.isLit(route)) this.arrow(route);
-    this.stubs();
+    paintArrows(this);
+    paintStubs(this);
     for (const frame of picture.frames) this.frameTitle(frame);
     for (const box of picture.all) if (this.isSeen(box)) this.box(box);
+    if (app.shapes) paintShapes(this);
     this.ring();
   }
 
@@ -130,76 +127,6 @@ export class Painter {
     if (low > 0) context.fillText(`${text.slice(0, low)}…`, x, y);
   }
 
-  isLit(route) {
-    return this.lit !== "" && (route.tail === this.lit || route.head === this.lit);
-  }
-
-  /** Those between columns are fainter, unless they are lit. */
-  arrow(route) {
-    const { context, colours, app } = this;
-    const lit = this.isLit(route);
-    const critical = app.critical && this.onPath(route);
-    const faint = this.lit && !lit && !critical;
-    context.strokeStyle = lit || critical ? colours.accent : colours.arrow;
-    context.fillStyle = context.strokeStyle;
-    context.globalAlpha = faint ? 0.35 : 1;
-    context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k) * (route.turns ? 0.8 : 1);
-    this.curve(route.points);
-    if (route.ends) this.tip(route.points[route.points.length - 1]);
-    if (lit && !(route.begins && route.ends)) this.whole(route);
-    context.globalAlpha = 1;
-  }
-
-  onPath(route) {
-    const { picture, criticalKeys } = this.app;
-    return picture && criticalKeys?.has(`${route.tail}>${route.head}`);
-  }
-
-  curve(points) {
-    const { context } = this;
-    context.beginPath();
-    context.moveTo(points[0][0], points[0][1]);
-    for (let at = 1; at < points.length; at += 1) {
-      const [x0, y0] = points[at - 1];
-      const [x1, y1] = points[at];
-      const after = points[at + 1];
-      if (after && (x0 === x1 && y1 === after[1] || y0 === y1 && x1 === after[0])) context.arcTo(x1, y1, after[0], after[1], Math.min(CORNER, ...[points[at - 1], after].map(([x, y]) => Math.hypot(x - x1, y - y1) / 2)));
-      else if (Math.abs(x0 - x1) < 0.5 || y0 === y1) context.lineTo(x1, y1);
-      else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
-    }
-    context.stroke();
-  }
-
-  tip([x, y]) {
-    const { context } = this;
-    const size = Math.max(5, 3 / this.k);
-    context.beginPath();
-    context.moveTo(x, y);
-    context.lineTo(x - size * 0.7, y - size * 1.5);
-    context.lineTo(x + size * 0.7, y - size * 1.5);
-    context.fill();
-  }
-
-  /** An arrow that is cut, from box to box: where it is lit. @param {import("../core/layout.js").Route} route */
-  whole(route) {
-    const { boxes } = this.app.picture;
-    const [tail, head] = [boxes.get(route.tail), boxes.get(route.head)];
-    this.context.setLineDash([5, 4]);
-    this.curve([[tail.x + tail.w / 2, tail.y + tail.h], [head.x + head.w / 2, head.y]]);
-    this.context.setLineDash([]);
-  }
-
-  /** The names at the ends of arrows that are cut. */
-  stubs() {
-    const { context, colours, app } = this;
-    if (this.k * 13 < LEAST) return;
-    context.font = FONTS.stub;
-    context.textAlign = "left";
-    context.textBaseline = "middle";
-    context.fillStyle = colours.soft;
-    for (const { x, y, text } of app.picture.stubs) context.fillText(text, x + 2, y + STUB_HEIGHT / 2);
-  }
-
   paintOf(box) {
     const { colours, app } = this;
     if (app.coloring === "structure" && box.is !== "leaf") {
@@ -211,13 +138,14 @@ export class Painter {
       const heat = heatOf(app, box);
       return { fill: heat < 0 ? colours.page : colours.heat[shadeOf(heat, this.hottest)], line: colours.arrow };
     }
-    if (box.is === "group") return colours.folded;
+    if (box.is === "group") return colours.kinds[app.tree.mainKind[box.group]];
     return colours.kinds[app.model.nodes.get("kind")[box.node]];
   }
 
   box(box) {
     const { context, app, colours } = this;
-    const state = box.is === "group" ? DONE : app.model.engineSeen ? app.states.of[box.node] : DONE;
+    const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.nodesUnder(box.group)) : null;
+    const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
     const paint = this.paintOf(box);
     context.globalAlpha = app.range && !this.inRange(box) ? 0.25 : 1;
     this.outline(box);
@@ -228,15 +156,16 @@ export class Painter {
     if (state === DONE) [context.fillStyle, context.strokeStyle] = [paint.fill, paint.line];
     else [context.fillStyle, context.strokeStyle] = [colours.page, colours.arrow];
     if (state === WAITING || state === NOT_RUN) context.setLineDash(state === WAITING ? [4, 3] : [1.5, 3]);
-    if (state === READY) [context.strokeStyle, context.lineWidth] = [colours.accent, 2.4];
-    if (state === RUNNING) {
-      [context.fillStyle, context.strokeStyle] = [colours.accent, colours.accent];
+    if (state === READY || state === RUNNING) [context.strokeStyle, context.lineWidth] = [colours.accent, 2.4];
+    if (state === RUNNING && !counts) {
+      context.fillStyle = colours.accent;
       [ink, soft] = [colours.page, colours.page];
     }
     const alarmed = state === FAILED || (box.is === "group" ? app.tree.alarms[box.group] > 0 : this.alarming(box));
     if (alarmed && state !== RUNNING) [context.strokeStyle, context.lineWidth] = [colours.alarm, 2];
     if (alarmed && state === FAILED) context.fillStyle = colours.alarmFill;
     context.fill();
+    if (counts && state === RUNNING) this.progress(box, paint.fill, counts);
     context.stroke();
     context.setLineDash([]);
     if (box.is === "group") this.stack(box, context.strokeStyle);
@@ -244,11 +173,22 @@ export class Painter {
       context.fillStyle = colours.lanes[box.lane % LANES];
       context.fillRect(box.x + 3, box.y + 5, 4, box.h - 10);
     }
-    if (this.k * 13 >= SMALL) this.words(box, ink, soft, state);
+    if (this.k * 13 >= SMALL) this.words(box, ink, soft, state, counts);
     else this.bigTitle(box, ink);
-    if (box.is === "group") this.bar(box);
     [...app.changed?.signs(box) ?? [], ...this.wrong(box)].forEach((sign, place) => this.flag(sign, box.x + box.w - 4 - place * 16, box.y));
     context.globalAlpha = 1;
+  }
+
+  /** Fill a folded box as far as its nodes have run. @param {any} box @param {string} fill @param {number[]} counts by state */
+  progress(box, fill, counts) {
+    const { context } = this;
+    const share = counts[DONE] / counts.reduce((sum, each) => sum + each, 0);
+    context.save();
+    context.clip();
+    context.fillStyle = fill;
+    context.fillRect(box.x, box.y, box.w * share, box.h);
+    context.restore();
+    this.outline(box);
   }
 
   alarming(box) {
@@ -278,7 +218,7 @@ export class Painter {
     context.stroke();
   }
 
-  words(box, ink, soft, state) {
+  words(box, ink, soft, state, counts) {
     const { context, app, colours } = this;
     context.textBaseline = "middle";
     context.textAlign = "left";
@@ -301,7 +241,8 @@ export class Painter {
     if (state === WAITING && box.is !== "group") {
       const [come, all] = app.states.gradients(box.node);
       if (all) lines[lines.length - 1] = `◌ ${come} of ${all}${box.is === "leaf" ? "" : " gradients"}`;
-    } else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
+    } else if (counts && state !== DONE && lines.length) lines[lines.length - 1] = folded(state, counts);
+    else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
     lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));
   }
 
@@ -334,28 +275,6 @@ export class Painter {
     this.clipped(sign ? `${sign} · ${box.title}` : box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
   }
 
-  /** A bar with the states of the nodes in a folded box. */
-  bar(box) {
-    const { context, app, colours } = this;
-    if (!app.model.engineSeen) return;
-    const counts = app.states.counts(app.nodesUnder(box.group));
-    const all = counts.reduce((sum, each) => sum + each, 0) || 1;
-    const look = [[DONE, colours.soft], [FAILED, colours.alarm], [RUNNING, colours.accent], [READY, colours.accent], [WAITING, colours.group.line]];
-    let x = box.x + 10;
-    const width = box.w - 20;
-    const y = box.y + box.h - 10;
-    for (const [state, colour] of /** @type {[number, string][]} */ (look)) {
-      const part = width * counts[state] / all;
-      context.fillStyle = colour;
-      if (state === READY) {
-        context.strokeStyle = colour;
-        context.lineWidth = 1;
-        if (part) context.strokeRect(x + 0.5, y + 0.5, Math.max(part - 1, 0.5), 3);
-      } else context.fillRect(x, y, part, 4);
-      x += part;
-    }
-  }
-
   inRange(box) {
     const { app } = this;
     const [from, to] = /** @type {[number, number]} */ (app.range);
@@ -376,4 +295,11 @@ export class Painter {
     context.strokeStyle = colours.ink;
     context.stroke();
   }
+}
+
+/** What a folded box says of its nodes. @param {number} state @param {number[]} counts by state */
+function folded(state, counts) {
+  const all = counts.reduce((sum, each) => sum + each, 0);
+  if (state === RUNNING || state === FAILED) return `${GLYPHS[state]} ${counts[DONE]} of ${all} done`;
+  return `${GLYPHS[state]} ${state === NOT_RUN ? "not run" : state === READY ? "ready" : "waiting"}`;
 }
