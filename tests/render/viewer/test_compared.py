@@ -207,4 +207,8 @@ def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
         7_000,
         0,
     ]
-    assert opened(chain(Mul=9)).locator("#coloring option").all_inner_texts() == ["kind", "time"]
+    assert opened(chain(Mul=9)).locator("#coloring option").all_inner_texts() == [
+        "kind",
+        "time",
+        "structure",
+    ]

@@ -12,7 +12,7 @@ const NAMES = { after: "after", before: "before", both: "side by side", over: "o
 
 /** The menu above the graph, and the second graph. */
 export class Sides {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {GraphPanel} graph @param {import("../panels/paint.js").Colours} colours */
+  /** @param {import("../core/forward.js").Graphs} graphs @param {GraphPanel} graph @param {import("../paint/paint.js").Colours} colours */
   constructor(graphs, graph, colours) {
     this.graphs = graphs;
     this.app = graphs.main;

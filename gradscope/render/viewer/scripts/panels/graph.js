@@ -1,7 +1,7 @@
 /** The graph panel: the visible part of the picture, and its mouse and touch input. */
 
 import { cardFacts } from "./card_facts.js";
-import { Painter } from "./paint.js";
+import { Painter } from "../paint/paint.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { duration, plural } from "../core/words.js";
 
@@ -12,7 +12,7 @@ const EDGE = 30;
 
 /** The canvas with the graph. */
 export class GraphPanel {
-  /** @param {App} app @param {import("./paint.js").Colours} colours @param {import("./hover_card.js").HoverCard} card @param {string} [suffix] of the ids of its elements */
+  /** @param {App} app @param {import("../paint/paint.js").Colours} colours @param {import("./hover_card.js").HoverCard} card @param {string} [suffix] of the ids of its elements */
   constructor(app, colours, card, suffix = "") {
     this.app = app;
     this.card = card;
