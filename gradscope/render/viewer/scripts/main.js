@@ -1,6 +1,7 @@
 /** The start of the page: unpack the trace, create the panels, follow the address. */
 
-import { App, saidIn } from "./core/app.js";
+import { App } from "./core/app.js";
+import { saidIn } from "./core/fragment.js";
 import { Graphs } from "./core/forward.js";
 import { unpack } from "./core/data.js";
 import { Compared } from "./comparing/compared.js";
@@ -165,7 +166,11 @@ function address(app, graphs, sides) {
   };
   app.follow(soon);
   sides?.select.addEventListener("change", soon);
-  graphs.listeners.push((shown) => { if (shown !== app && !shown.told) { shown.told = true; shown.follow(soon); } });
+  const followed = new Set([app]);
+  graphs.listeners.push((shown) => {
+    if (!followed.has(shown)) shown.follow(soon);
+    followed.add(shown);
+  });
   addEventListener("hashchange", () => {
     if (location.hash !== last) restore();
     last = location.hash;

@@ -154,7 +154,7 @@ export class Compared {
       return;
     }
     this.element.append(made("p", "soft", `Medians over the steps of each run: ${count(before)} and ${count(now)}, without the first, which warms up. Slower or faster is what differs by more than the quartiles of both. One run of each is still one sample of the machine.`));
-    if (facts.times.step) this.element.append(made("p", "", `Nodes of a step: ${spread(...facts.times.step[0])} → ${spread(...facts.times.step[1])}: ${VERDICTS[facts.times.verdict + 1]}.`));
+    if (facts.times.step) this.element.append(made("p", "", `Nodes of a step: ${spread(.../** @type {[number, number, number]} */ (facts.times.step[0]))} → ${spread(.../** @type {[number, number, number]} */ (facts.times.step[1]))}: ${VERDICTS[facts.times.verdict + 1]}.`));
     for (const [kind, title, most] of /** @type {[number, string, number][]} */ ([[SLOWER, "Slower", SLOWEST], [FASTER, "Faster", SLOWEST / 2]])) {
       const rows = this.onePerStep([...changes.more.keys()].filter((node) => changes.verdict[node] === kind));
       rows.sort((one, other) => Math.abs(changes.more[other]) - Math.abs(changes.more[one]));
@@ -175,7 +175,7 @@ export class Compared {
   /** The times of one run each, longest differences first. */
   plainTimes() {
     const { app, changes } = this;
-    const gone = app.model.tables.gone.get("ran").reduce((/** @type {number} */ sum, /** @type {number} */ each) => sum + Math.max(each, 0), 0);
+    const gone = Array.from(app.model.tables.gone.get("ran")).reduce((sum, each) => sum + Math.max(each, 0), 0);
     const before = changes.beforeIn[0] + gone;
     this.element.append(made("p", "", `Total time of nodes: ${change(before, app.tree.ns[0])}.`));
     const least = WORTH * Math.max(before, app.tree.ns[0]);

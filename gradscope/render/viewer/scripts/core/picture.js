@@ -69,6 +69,10 @@ export class Picture {
     this.boxes = new Map();
     this.hidden = new Map();
     this.frames = [];
+    /** @type {Map<number, any>} by group, its item */
+    this.itemOf = new Map();
+    /** @type {Map<number, number>} by group, the line that made all of it */
+    this.lines = new Map();
     this.item = this.groupItem(root);
     this.edges = this.connect();
     this.finish();
@@ -106,7 +110,6 @@ export class Picture {
       order: this.orderOf(group, -1), titleWidth: ruler.width(title, FONTS.frame) + 20,
     };
     if (group !== this.root) this.frames.push(item);
-    this.itemOf ??= new Map();
     this.itemOf.set(group, item);
     return item;
   }
@@ -121,7 +124,6 @@ export class Picture {
 
   /** The line that made all nodes of a group, so that they need not say it; -1 where there are several. @param {number} group */
   oneLine(group) {
-    this.lines ??= new Map();
     if (!this.lines.has(group)) {
       const found = new Set(this.tree.nodesIn[group].filter((node) => !this.model.isLeaf(node)).map((node) => this.model.frameOf(node)));
       this.lines.set(group, found.size === 1 ? [...found][0] : -1);

@@ -19,6 +19,7 @@ export const LANES = 6;
 /** The colours of the style sheet, read once for each look. */
 export class Colours {
   constructor() {
+    this.page = this.ink = this.soft = this.code = this.arrow = this.alarm = this.accent = "";
     this.read();
   }
 
@@ -148,7 +149,7 @@ export class Painter {
       return;
     }
     const { context, app, colours } = this;
-    const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.nodesUnder(box.group)) : null;
+    const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.tree.nodesUnder(box.group)) : null;
     const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
     const paint = this.paintOf(box);
     context.globalAlpha = app.range && !this.inRange(box) ? 0.25 : 1;
@@ -304,7 +305,7 @@ export class Painter {
   inRange(box) {
     const { app } = this;
     const [from, to] = /** @type {[number, number]} */ (app.range);
-    const nodes = box.is === "group" ? app.nodesUnder(box.group) : [box.node];
+    const nodes = box.is === "group" ? app.tree.nodesUnder(box.group) : [box.node];
     const { begun_t: begun, ended_t: ended } = app.model.runs.columns;
     return [...nodes].some((node) => [...app.model.runsOf.of(node)].some((run) => begun[run] <= to && (ended[run] < 0 || ended[run] >= from) && begun[run] >= 0));
   }
