@@ -331,6 +331,10 @@ def shared_weight(times: int) -> Trace:
 
 def nan_in_backward() -> Trace:
     """√0 has an infinite derivative, and 0 · Inf is NaN."""
+    return nan_in_backward_program().trace()
+
+
+def nan_in_backward_program() -> Program:
     p = Program(script="nan.py", level="values")
     x = p.leaf((3,), "x")
     square = p.call("PowBackward0", (x,), (3,), p.line(4, "s = x ** 2"))
@@ -353,7 +357,7 @@ def nan_in_backward() -> Trace:
         _value(p, Place.NODE_INPUT, began[leaf], task, (1, 0)),
         _value(p, Place.GRAD, ended[leaf], task, (1, 0), tensor=x),
     ]
-    return p.trace()
+    return p
 
 
 def _value(

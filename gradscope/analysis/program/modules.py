@@ -11,7 +11,7 @@ import numpy as np
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import backward_ns_of_modules, ns_of_ops
 from gradscope.analysis.timing.phases import ProgramPart
-from gradscope.trace.schema import Module, Node, Op
+from gradscope.trace.schema import NONE, Module, Node, Op
 from gradscope.trace.trace import Table, Trace
 
 DEEPEST = 24
@@ -23,7 +23,6 @@ class ModuleFacts:
     """One module; counts exclude its children."""
 
     id: int
-    rank: int  # of the process, in a merged trace; else NONE
     name: str  # as in `module_names`
     path: str
     type: str
@@ -33,6 +32,7 @@ class ModuleFacts:
     nodes: int
     forward_ns: int  # time in operations
     backward_ns: int
+    rank: int = NONE  # of the process, in a merged trace
 
 
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
@@ -43,7 +43,6 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
     return tuple(
         ModuleFacts(
             id=module.id,
-            rank=ranks[module.id],
             name=names[module.id],
             path=module.path,
             type=module.type,
@@ -53,6 +52,7 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
             nodes=nodes.get(module.id, 0),
             forward_ns=forward.get(module.id, 0),
             backward_ns=times.get(module.id, 0),
+            rank=ranks[module.id],
         )
         for module in trace.rows(Module)
     )

@@ -39,7 +39,6 @@ class Summary:
     level: str
     script: str
     steps: int  # in a merged trace, ranks share a step of one number
-    ranks: int  # 0: the trace of one process
     backwards: int  # graph tasks that no other one contains
     nested: int  # graph tasks inside another
     ops: int
@@ -58,6 +57,7 @@ class Summary:
     backward_ns: int
     optimizer_ns: int  # time in operations of optimizer steps
     own_ns: int  # time of gradscope's own compiling, excluded from the others
+    ranks: int = 0  # of a merged trace
 
 
 def summary(trace: Trace) -> Summary:
@@ -70,7 +70,6 @@ def summary(trace: Trace) -> Summary:
         level=str(meta.get("level", "unknown")),
         script=str(meta.get("script", "")),
         steps=len({step.number for step in steps(trace)}),
-        ranks=len(trace.once(RankOf).numbers),
         backwards=len(tasks) - nested,
         nested=nested,
         ops=len(trace.table(Op)),
@@ -89,6 +88,7 @@ def summary(trace: Trace) -> Summary:
         backward_ns=_backward_ns(trace, own),
         optimizer_ns=_covered_by_ops(trace, ProgramPart.OPTIMIZER, own),
         own_ns=sum(each.end - each.begin for each in own.stretches),
+        ranks=len(trace.once(RankOf).numbers),
     )
 
 

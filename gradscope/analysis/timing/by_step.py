@@ -19,13 +19,13 @@ class StepFacts:
     """One step. Times are without gradscope's own work."""
 
     number: int
-    rank: int  # NONE in the trace of one process
     backwards: int
     nodes: int  # created in it
     forward_ns: int  # in operations
     backward_ns: int
     optimizer_ns: int  # in optimizer steps, from their spans or else from operations
     ns: int  # NONE when it did not end
+    rank: int = NONE  # of the process, in a merged trace
 
     @property
     def other_ns(self) -> int:
@@ -58,7 +58,6 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     return tuple(
         StepFacts(
             step.number,
-            rank,
             counted[step.id],
             made[step.id],
             forward.get(step.id, 0),
@@ -67,6 +66,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
             NONE
             if step.end == NONE
             else max(step.end - step.begin - own.on(threads, step.begin, step.end), 0),
+            rank,
         )
         for step, rank in known
     )

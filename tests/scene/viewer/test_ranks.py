@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.ranks.merge import merged
 from gradscope.scene.viewer.groups import GroupForm
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 from tests.analysis.ranks.several_ranks import several_ranks
-from tests.shared.example_traces import two_layers
+from tests.shared.example_traces import nan_in_backward_program, two_layers, two_layers_program
 
 
 def table_of(trace: Trace, name: str, selection: Selection | None = None) -> dict[str, Any]:
@@ -81,3 +82,18 @@ def test_waits_are_on_the_page_and_one_process_has_no_ranks() -> None:
     alone = viewer_scene(two_layers(steps=2))
     assert alone.facts["ranks"] == []
     assert table_of(two_layers(steps=2), "backwards")["rank"] == [NONE, NONE]
+
+
+def test_the_page_opens_at_the_rank_of_the_worst_finding() -> None:
+    right, wrong = two_layers_program(steps=1), nan_in_backward_program()
+    right.level = wrong.level
+    scene = viewer_scene(merged([right.trace(rank=0), wrong.trace(rank=1)]))
+    opens: Any = scene.facts["opens"]
+    tables = scene.tables
+    group = np.asarray(tables["nodes"]["group"])[opens["node"]]
+
+    assert opens["finding"] == 0
+    assert np.asarray(tables["groups"]["rank"])[group] == 1
+    assert opens["backward"] == NONE or np.asarray(tables["backwards"]["rank"])[opens["backward"]]
+    where = tables["findings"]["where"]
+    assert scene.texts[where.places[0]].startswith("rank 1")  # type: ignore[union-attr]

@@ -37,6 +37,8 @@ export class App {
     this.rank = model.facts.ranks[0] ?? -1;
     this.root = 0;
     this.open = new Set();
+    /** The axis of time, from which moments are counted. @type {{least: number, most: number}} */
+    this.axis = { least: 0, most: 1 };
     /** The moment that the playhead is at, and the last event at or before it. */
     this.t = 0;
     this.event = 0;
@@ -48,6 +50,10 @@ export class App {
     this.range = null;
     /** @type {any} */
     this.picture = null;
+    /** @type {import("../comparing/ghosts.js").Ghosts | null} nodes that only an earlier trace has, where they are drawn */
+    this.ghosts = null;
+    /** @type {((row: number) => void) | null} what a click on one of these does */
+    this.choseGhost = null;
     this.centre = false;
     this.setBackward(this.firstBackward(), true);
   }
@@ -144,7 +150,7 @@ export class App {
   }
 
   draw() {
-    this.picture = new Picture(this.model, this.tree, this.root, this.open);
+    this.picture = new Picture(this.model, this.tree, this.root, this.open, this.ghosts);
   }
 
   /** @param {number} node @param {boolean} [centre] */

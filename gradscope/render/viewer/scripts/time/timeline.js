@@ -21,13 +21,14 @@ const LEAST_SHARE = 0.05;
 
 /** What the page shows over time. */
 export class Timeline {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../panels/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
+  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../paint/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
   constructor(graphs, colours, card) {
     const app = graphs.main;
     this.graphs = graphs;
     this.app = app;
     this.colours = colours;
     this.axis = new Axis();
+    app.axis = this.axis;
     this.bars = new Bars(app.model);
     this.canvas = /** @type {HTMLCanvasElement} */ (document.getElementById("timeline"));
     this.scroller = /** @type {HTMLElement} */ (document.getElementById("lanes"));
