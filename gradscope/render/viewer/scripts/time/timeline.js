@@ -79,8 +79,7 @@ export class Timeline {
     const [begin, end] = this.periodOf(backward);
     const step = backwards.get("in_step")[backward];
     if (step < 0) return backwards.length === 1 ? [bars.first, bars.last] : [begin, end];
-    const until = steps.get("end")[step];
-    return [Math.min(Math.max(steps.get("begin")[step], bars.first), begin), Math.max(until < 0 ? bars.last : until, end)];
+    return [Math.min(Math.max(steps.get("begin")[step], bars.first), begin), Math.max(bars.ends.steps[step], end)];
   }
 
   /** Whether the axis shows several steps. */
