@@ -64,3 +64,6 @@ class Finding:
     certainty: Certainty = Certainty.CERTAIN
     id: str = field(default="", compare=False)  # stays the same if other code changes
     parameters: tuple[int, ...] = ()  # ids of those whose missing gradient it explains
+    ranks: tuple[int, ...] = ()  # of a merged trace, those that have it
+    steps: tuple[int, ...] = field(default=(), compare=False)  # numbers of those of its evidence
+    function: str = field(default="", compare=False)  # of the line, as in "Head.forward"

@@ -8,10 +8,12 @@ from os import PathLike
 from typing import TypeVar
 
 from gradscope.analysis.findings import Finding, Severity
+from gradscope.analysis.identity.found_at import located
 from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
 from gradscope.analysis.program.summary import Summary, recorded_again, summary
 from gradscope.analysis.ranks.findings import of_each_rank
+from gradscope.analysis.ranks.waits import NO_WAITS, RankWaits, rank_waits
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.by_line import LineTiming, timing_by_line
@@ -100,6 +102,7 @@ class Report:
     optimizer_ops: tuple[Timing, ...]
     modules: tuple[ModuleFacts, ...]
     lines: tuple[LineTiming, ...]
+    waits: RankWaits = NO_WAITS  # of a merged trace
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
@@ -148,11 +151,18 @@ def inspect(
         optimizer_ops=times("optimizers", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
         lines=times("lines", lambda: timing_by_line(trace)),
+        waits=guard.tried("waits between ranks", lambda: rank_waits(trace), NO_WAITS),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),
         exit_code=int(trace.meta.get("exit_code", 0)),
     )
+
+
+def worst_in_a_step(trace: Trace) -> Finding | None:
+    """The worst warning or error that belongs to a step."""
+    found = inspect(trace).at_least(Severity.WARNING)
+    return next((each for each in found if each.steps), None)
 
 
 def _unchecked(trace: Trace, rule: Rule) -> Unchecked:
@@ -182,4 +192,4 @@ def findings_of(trace: Trace, rule: Rule, guard: Guard) -> list[Finding]:
     name = f"{rule.id} {rule.slug}"
     every = of_each_rank(trace, rule.findings)
     guard.tried(name, lambda: found.extend(every), None, rule=rule.id)
-    return found
+    return guard.tried(name, lambda: [located(trace, each) for each in found], found, rule=rule.id)

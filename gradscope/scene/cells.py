@@ -14,11 +14,13 @@ from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import member
 from gradscope.analysis.program.arguments import arguments_of, in_words
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.scene.readable import ACCUMULATED, byte_count, duration, number, shape
 from gradscope.trace.schema import (
     NONE,
     Accumulation,
     Device,
+    GraphTask,
     HookKind,
     Module,
     Op,
@@ -26,6 +28,7 @@ from gradscope.trace.schema import (
     Place,
     Saved,
     Span,
+    Step,
     Tensor,
     Thread,
     Why,
@@ -58,7 +61,7 @@ class Cells:
             "saved": self._saved,
             "span": self._span,
             "stack": self._stack,
-            "step": lambda step: str(self.trace.once(step_numbers).get(step, step)),
+            "step": self._step,
             "tensor": self.tensor,
             "thread": self.thread,
             "device": self._device,
@@ -97,6 +100,11 @@ class Cells:
             return "none"
         return self._referred.get(table, str)(id)
 
+    def _step(self, id: int) -> str:
+        rank = self.trace.once(RankOf).one(Step.TABLE, id)
+        of = "" if rank == NONE else f" of rank {rank}"
+        return f"{self.trace.once(step_numbers).get(id, id)}{of}"
+
     def node(self, id: int) -> str:
         if id not in self._nodes:
             self._nodes[id] = f"{self.trace.once(node_names).title(id)} (node {id})"
@@ -122,7 +130,8 @@ class Cells:
 
     def backward(self, id: int) -> str:
         number_of = self.trace.once(backward_numbers).get(id)
-        return f"graph task {id}" if number_of is None else f"backward {number_of}"
+        rank = self.trace.once(RankOf).words(GraphTask.TABLE, id)
+        return f"graph task {id}" if number_of is None else f"{rank}backward {number_of}"
 
     def _module(self, id: int) -> str:
         modules = self.trace.table(Module)

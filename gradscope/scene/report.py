@@ -13,6 +13,8 @@ from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
+from gradscope.scene.timeline.waits import wait_table
+from gradscope.trace.schema import NONE
 
 T = TypeVar("T")
 
@@ -20,6 +22,7 @@ T = TypeVar("T")
 def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
     """The summary tables that are not empty, each with at most `rows` rows."""
     made = (
+        wait_table(report.waits, rows),
         _lines(report.lines, rows),
         _timings("slowest nodes of backward", report.nodes, rows),
         _noted(
@@ -38,7 +41,7 @@ def headline(report: Report) -> tuple[str, ...]:
     recorded = f"recorded by {facts.producer} at level {facts.level}"
     first = f"{facts.script} · {recorded}" if facts.script else recorded
     counted = [
-        plural(facts.steps, "step") if facts.steps else "",
+        _steps(facts),
         plural(facts.backwards, "backward"),
         f"{count(facts.nested)} nested" if facts.nested else "",
         plural(facts.nodes, "node"),
@@ -57,8 +60,17 @@ def headline(report: Report) -> tuple[str, ...]:
         if facts.saved_peak_bytes
         else "",
     ]
-    lines = (first, _listed(counted), _listed(measured))
+    times = _listed(measured) + " (all ranks together)" * bool(facts.ranks)
+    lines = (first, _listed(counted), times if _listed(measured) else "")
     return tuple(line for line in lines if line)
+
+
+def _steps(facts: Summary) -> str:
+    """As in "3 steps on 2 ranks"."""
+    ranks = plural(facts.ranks, "rank") if facts.ranks else ""
+    if not facts.steps:
+        return ranks
+    return " on ".join(part for part in (plural(facts.steps, "step"), ranks) if part)
 
 
 def _writes(facts: Summary) -> str:
@@ -123,7 +135,9 @@ def _noted(table: TableScene, note: str) -> TableScene:
 
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
+    ranked = any(module.rank != NONE for module in modules)
     columns = (
+        *[TableColumn("rank")] * ranked,
         TableColumn("module", is_path=True),
         TableColumn("type"),
         TableColumn("parameters", is_number=True),
@@ -141,6 +155,7 @@ def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:
         ordered,
         rows,
         lambda module: (
+            *[str(module.rank)] * ranked,
             module.name or "(root)",
             module.type,
             count(module.parameters),

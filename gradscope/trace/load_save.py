@@ -45,7 +45,7 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableTraceError("it is not a file")  # noqa: TRY301
         with path.open("rb") as file:
-            return _trace(_scan(file, status.st_size, wanted))
+            trace = _trace(_scan(file, status.st_size, wanted))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
@@ -53,6 +53,8 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
         raise UnreadableTraceError(f"cannot open {quoted_path(path)}: invalid name") from None
     except UnreadableTraceError as error:
         raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
+    trace.file_name = path.name
+    return trace
 
 
 def is_trace(path: str | PathLike[str]) -> bool:

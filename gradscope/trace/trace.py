@@ -66,6 +66,8 @@ class Trace:
         """Up to and including this `seq` no event is missing; None: to the end."""
         self.lost = lost
         """Number of bytes after the last whole line of the file, which could not be read."""
+        self.file_name = ""
+        """Name of the file it was loaded from, without folders."""
         self._remarks = remarks
         self._made: dict[Any, Any] = {}
         string = self.table(String)

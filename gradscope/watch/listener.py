@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -80,16 +79,8 @@ class FoundSavedValue(NamedTuple):
     tensor: Any  # available during the report; None: a hook packed it
     output_of: NodeRecord | None  # the node that has it as an output
     output_nr: int
-
-
-_OWN_RESULT = re.compile(r"(?:result|output)(\d*)")
-"""Matches slots with a result of the node's own call, and its index."""
-
-
-def own_result(slot: str) -> int | None:
-    """The index of the result that a node saves in this slot; None: it is not a result."""
-    found = _OWN_RESULT.fullmatch(slot)
-    return None if found is None else int(found[1] or 0)
+    own: int | None = None  # the index of the node's own result that it is
+    argument: bool = True  # an argument of the node's call, if it is not a result
 
 
 class SavedByNode(NamedTuple):

@@ -16,6 +16,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from gradscope.machine_code.seldom import MOST
+from gradscope.watch.called.results import own_result
 from gradscope.watch.creation import KEY, PARENT, marked, record_of
 from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord
 from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
@@ -291,10 +292,12 @@ class GraphWalker:
         for name, slot in self._slots_of(type(node)):
             value = getattr(node, name)
             many = value if type(value) is tuple else (value,)
+            custom = slot == _CUSTOM
+            own = None if custom else own_result(node.name(), slot)
             for place, each in enumerate(many):
-                found = self._value(f"{_CUSTOM}[{place}]" if slot == _CUSTOM else slot, each)
-                if found is not None:
-                    kept.append(found)
+                found = self._value(f"{_CUSTOM}[{place}]" if custom else slot, each)
+                if found is not None:  # a custom function may save anything
+                    kept.append(found._replace(own=own, argument=own is None and not custom))
         return kept
 
     def _value(self, slot: str, value: Any) -> FoundSavedValue | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from gradscope.trace.schema import (
     NONE,
@@ -250,13 +251,15 @@ class Program:
         )
         return self.counts["event"] - 1
 
-    def trace(self) -> Trace:
+    def trace(self, **facts: Any) -> Trace:
+        """The trace, with these facts in its `meta`."""
         rows = sorted(self.rows, key=lambda row: not isinstance(row, Event))
         meta = {
             "producer": "gradscope",
             "producer_version": "0.1.0",
             "level": self.level,
             "script": self.script,
+            **facts,
         }
         return trace_of(*rows, meta=meta)
 
@@ -284,6 +287,10 @@ def mean_of_squares_program() -> Program:
 
 def two_layers(steps: int = 1, layers: int = 2) -> Trace:
     """A small network: modules, parameters, steps."""
+    return two_layers_program(steps, layers).trace()
+
+
+def two_layers_program(steps: int, layers: int = 2) -> Program:
     p = Program(script="train.py")
     p.module("", "Model")
     for layer in range(layers):
@@ -308,7 +315,7 @@ def two_layers(steps: int = 1, layers: int = 2) -> Trace:
         square = p.call("PowBackward0", (error,), (4, 8), loss_line)
         loss = p.call("MeanBackward0", (square,), (), loss_line)
         p.backward(loss, backward)
-    return p.trace()
+    return p
 
 
 def shared_weight(times: int) -> Trace:
@@ -324,6 +331,10 @@ def shared_weight(times: int) -> Trace:
 
 def nan_in_backward() -> Trace:
     """√0 has an infinite derivative, and 0 · Inf is NaN."""
+    return nan_in_backward_program().trace()
+
+
+def nan_in_backward_program() -> Program:
     p = Program(script="nan.py", level="values")
     x = p.leaf((3,), "x")
     square = p.call("PowBackward0", (x,), (3,), p.line(4, "s = x ** 2"))
@@ -346,7 +357,7 @@ def nan_in_backward() -> Trace:
         _value(p, Place.NODE_INPUT, began[leaf], task, (1, 0)),
         _value(p, Place.GRAD, ended[leaf], task, (1, 0), tensor=x),
     ]
-    return p.trace()
+    return p
 
 
 def _value(

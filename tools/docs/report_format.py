@@ -13,6 +13,7 @@ from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
+from gradscope.analysis.ranks.waits import RankWait, RankWaits
 from gradscope.analysis.report import Fault, Report, Unchecked
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
@@ -63,6 +64,8 @@ OBJECTS = (
     Timing,
     ModuleFacts,
     LineTiming,
+    RankWaits,
+    RankWait,
 )
 _COMMENT = re.compile(r"^    (\w+): [^#\n]*#\s*(.+)$", re.MULTILINE)
 ONLY_JSON = (

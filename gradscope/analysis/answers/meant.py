@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-import numpy as np
-
-from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.findings import Finding
 from gradscope.analysis.graph.forward.calls import ForwardCalls
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.aliases import other_paths
+from gradscope.analysis.identity.found_at import nodes_of, rows_of
 from gradscope.analysis.identity.leaves import leaf, made_as
 from gradscope.analysis.identity.names import find_nodes, made_on_line, node_names
 from gradscope.analysis.program.acts import Origins
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.report import inspect
 from gradscope.errors import UnknownNameError
-from gradscope.trace.schema import NONE, Node, Op, Saved, Tensor
-from gradscope.trace.schema.declare import TABLES, Event, columns
+from gradscope.trace.schema import Node, Op, Tensor
 from gradscope.trace.trace import Trace
 
 FINDING = "#"
@@ -179,7 +177,8 @@ def with_finding(trace: Trace, selection: Selection, *, calls: bool = False) -> 
     if wanted is None or not wanted.startswith(FINDING):
         return selection
     found = findings_meant(trace, wanted)
-    node = None if calls else next(_nodes_of(trace, found), None)
+    rows = [row for each in found for row in each.evidence]
+    node = None if calls else next(nodes_of(trace, rows), None)
     if node is not None:
         return replace(selection, around=str(node))
     place = next((each.site.place for each in found if each.site.place), "")
@@ -189,36 +188,11 @@ def with_finding(trace: Trace, selection: Selection, *, calls: bool = False) -> 
     return replace(selection, around=place)
 
 
-def _nodes_of(trace: Trace, found: Iterable[Finding]) -> Iterator[int]:
-    """Nodes that findings refer to, or that saved tensors they refer to."""
-    nodes, saved = trace.table(Node), trace.table(Saved)
-    every = [evidence for each in found for evidence in each.evidence]
-    yield from (id for each in every for id in _rows(trace, each, Node.TABLE) if nodes.has(id))
-    for each in every:
-        tensors = _rows(trace, each, Tensor.TABLE)
-        yield from saved["node"][np.isin(saved["tensor"], tensors)].tolist()
-
-
 def _of_finding(trace: Trace, wanted: str, table: str) -> int:
     """The first row of a table that a finding, or a row it refers to, names."""
     for finding in findings_meant(trace, wanted):
         for evidence in finding.evidence:
-            for id in _rows(trace, evidence, table):
+            for id in rows_of(trace, evidence, table):
                 if trace.tables[table].has(id):
                     return id
     raise UnknownNameError(f"finding {wanted} refers to no {table}")
-
-
-def _rows(trace: Trace, evidence: Evidence, table: str) -> list[int]:
-    if evidence.table == table:
-        return [evidence.id]
-    kind = TABLES.get(evidence.table)
-    if kind is None or issubclass(kind, Event) or not trace.table(kind).has(evidence.id):
-        return []
-    row = trace.table(kind).row(evidence.id)
-    found: list[int] = []
-    for column in columns(kind):
-        if column.ref == table:
-            value = getattr(row, column.name)
-            found += value if column.many else [value]
-    return [id for id in found if id != NONE]

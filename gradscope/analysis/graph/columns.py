@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.analysis.graph.selection import Selected, leaf_nodes
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.lookups import Ids
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import own_ns
 from gradscope.trace.schema import NONE, Edge, Node
 from gradscope.trace.trace import Trace
@@ -32,6 +33,7 @@ class GraphColumns:
     hidden: Ids  # number of edges to or from nodes that were not selected
     tail: Ids  # of each edge: the place of the node whose gradient it is
     head: Ids  # and of the one it goes to
+    whose: Ids  # the rank of the process, in a merged trace; else NONE
 
     def places(self, ids: Collection[int]) -> Ids:
         """The places of these nodes; unknown ones are left out."""
@@ -69,6 +71,7 @@ def graph_columns(trace: Trace, selected: Selected) -> GraphColumns:
         hidden=hidden,
         tail=tail,
         head=head,
+        whose=trace.once(RankOf).of(Node.TABLE, ids),
     )
 
 

@@ -35,6 +35,16 @@ class SavedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldPeriods:
+    """Periods for which storages were held; equal-length columns."""
+
+    row: Ids  # of the value that was saved first
+    bytes: Ids
+    begin: Ids
+    end: Ids  # NONE: still held
+
+
+@dataclass(frozen=True, slots=True)
 class OverTime:
     """The bytes held, from each of these moments on."""
 
@@ -81,26 +91,36 @@ def saved_peak(trace: Trace) -> Peak:
     return Peak(int(over.bytes[most]), int(over.t[most]))
 
 
-def over_time(all: SavedRows) -> OverTime:
-    """The bytes held over time, each storage counted once."""
+def periods(all: SavedRows) -> HeldPeriods:
+    """The periods for which storages were held, each from its first saver to its last release."""
     ended = all.end != NONE
-    holder = np.concatenate([all.holder, all.holder[ended]])
-    size = np.concatenate([all.bytes, all.bytes[ended]])
+    row = np.concatenate([np.arange(len(all.begin)), np.flatnonzero(ended)])
     t = np.concatenate([all.begin, all.end[ended]])
     change = np.concatenate(
         [np.ones(len(all.begin), np.int64), -np.ones(int(ended.sum()), np.int64)]
     )
-    if not len(holder):
-        return OverTime(t, size)
+    holder = all.holder[row]
     order = np.lexsort((change, t, holder))  # at one moment a release comes before a save
-    holder, size, t, change = holder[order], size[order], t[order], change[order]
+    row, t, change, holder = row[order], t[order], change[order], holder[order]
     held = _running_count(holder, change)
-    # The storage counts from its first saver to its last release.
-    delta = np.where((held == 1) & (change == 1), size, 0) - np.where(
-        (held == 0) & (change == -1), _last_size(holder, size, held, change), 0
-    )
-    in_time = np.lexsort((delta, t))
-    return OverTime(t[in_time], np.cumsum(delta[in_time]))
+    first = np.flatnonzero((held == 1) & (change == 1))
+    last = np.flatnonzero((held == 0) & (change == -1))
+    at = np.minimum(np.searchsorted(last, first), max(len(last) - 1, 0))
+    end = np.full(len(first), NONE, np.int64)
+    if len(last):
+        closes = (last[at] > first) & (holder[last[at]] == holder[first])
+        end[closes] = t[last[at[closes]]]
+    return HeldPeriods(row[first], all.bytes[row[first]], t[first], end)
+
+
+def over_time(all: SavedRows) -> OverTime:
+    """The bytes held over time, each storage counted once."""
+    found = periods(all)
+    ended = found.end != NONE
+    t = np.concatenate([found.begin, found.end[ended]])
+    delta = np.concatenate([found.bytes, -found.bytes[ended]])
+    order = np.lexsort((delta, t))
+    return OverTime(t[order], np.cumsum(delta[order]))
 
 
 def _holders(trace: Trace) -> Ids:
@@ -142,10 +162,3 @@ def _running_count(holder: Ids, change: Ids) -> Ids:
     before = np.where(first, total - change, 0)
     starts = np.maximum.accumulate(np.where(first, np.arange(len(holder)), 0))
     return total - before[starts]
-
-
-def _last_size(holder: Ids, size: Ids, held: Ids, change: Ids) -> Ids:
-    """For each row, the bytes that were counted when its storage was first held."""
-    opening = (held == 1) & (change == 1)
-    places = np.maximum.accumulate(np.where(opening, np.arange(len(holder)), 0))
-    return size[places]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import backward_ns_of_modules, ns_of_ops
 from gradscope.analysis.timing.phases import ProgramPart
-from gradscope.trace.schema import Module, Node, Op
+from gradscope.trace.schema import NONE, Module, Node, Op
 from gradscope.trace.trace import Table, Trace
 
 DEEPEST = 24
@@ -31,12 +32,13 @@ class ModuleFacts:
     nodes: int
     forward_ns: int  # time in operations
     backward_ns: int
+    rank: int = NONE  # of the process, in a merged trace
 
 
 def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
     times = backward_ns_of_modules(trace)
     forward = ns_of_ops(trace, ProgramPart.FORWARD, "module")
-    names = module_names(trace)
+    names, ranks = module_names(trace), _ranks(trace)
     ops, nodes = _counts(trace.table(Op)), _counts(trace.table(Node))
     return tuple(
         ModuleFacts(
@@ -50,19 +52,34 @@ def modules(trace: Trace) -> tuple[ModuleFacts, ...]:
             nodes=nodes.get(module.id, 0),
             forward_ns=forward.get(module.id, 0),
             backward_ns=times.get(module.id, 0),
+            rank=ranks[module.id],
         )
         for module in trace.rows(Module)
     )
 
 
 def module_names(trace: Trace) -> dict[int, str]:
-    """Paths of modules by id; with several models each begins with its name, "generator.0"."""
+    """Paths of modules by id; with several models each begins with its name, "generator.0".
+
+    In a merged trace, the modules of different ranks have the same names.
+    """
     by_id = {module.id: module for module in trace.rows(Module)}
-    models = _models([module for module in by_id.values() if not module.path])
-    if len(models) < 2:
+    roots: defaultdict[int, list[Module]] = defaultdict(list)
+    ranks = _ranks(trace)
+    for module in by_id.values():
+        if not module.path:
+            roots[ranks[module.id]].append(module)
+    if all(len(of_rank) < 2 for of_rank in roots.values()):
         return {id: module.path for id, module in by_id.items()}
+    models = {id: name for of_rank in roots.values() for id, name in _models(of_rank).items()}
     parts = {id: (models.get(_root(each, by_id)), each.path) for id, each in by_id.items()}
     return {id: ".".join(part for part in pair if part) for id, pair in parts.items()}
+
+
+def _ranks(trace: Trace) -> dict[int, int]:
+    """The rank of each module; NONE in the trace of one process."""
+    ids = trace.table(Module).array("id")
+    return dict(zip(ids.tolist(), trace.once(RankOf).of(Module.TABLE, ids).tolist(), strict=True))
 
 
 def _models(roots: Sequence[Module]) -> dict[int, str]:

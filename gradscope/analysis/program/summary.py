@@ -12,6 +12,7 @@ from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct
@@ -56,6 +57,7 @@ class Summary:
     backward_ns: int
     optimizer_ns: int  # time in operations of optimizer steps
     own_ns: int  # time of gradscope's own compiling, excluded from the others
+    ranks: int = 0  # of a merged trace
 
 
 def summary(trace: Trace) -> Summary:
@@ -86,6 +88,7 @@ def summary(trace: Trace) -> Summary:
         backward_ns=_backward_ns(trace, own),
         optimizer_ns=_covered_by_ops(trace, ProgramPart.OPTIMIZER, own),
         own_ns=sum(each.end - each.begin for each in own.stretches),
+        ranks=len(trace.once(RankOf).numbers),
     )
 
 

@@ -29,7 +29,7 @@ def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -
             where = f"on all {len(every)} ranks"
         else:
             where = f"on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
-        yield replace(finding, message=f"{finding.message} ({where})")
+        yield replace(finding, message=f"{finding.message} ({where})", ranks=tuple(ranks))
 
 
 def _in_the_whole(part: RankPart, finding: Finding) -> Finding:

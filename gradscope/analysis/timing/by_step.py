@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import durations, ns_of_ops
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart
-from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span
+from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span, Step
 from gradscope.trace.trace import Trace
 
 
@@ -24,6 +25,7 @@ class StepFacts:
     backward_ns: int
     optimizer_ns: int  # in optimizer steps, from their spans or else from operations
     ns: int  # NONE when it did not end
+    rank: int = NONE  # of the process, in a merged trace
 
     @property
     def other_ns(self) -> int:
@@ -32,7 +34,11 @@ class StepFacts:
 
 
 def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
-    """All steps with recorded contents, in the order in which they started."""
+    """All steps with recorded contents, in the order in which they started.
+
+    In a merged trace the ranks of a step follow each other.
+    """
+    ranks = trace.once(RankOf)
     own = trace.once(OwnWorkTimes)
     tasks = trace.table(GraphTask)
     outer = tasks["parent"] == NONE
@@ -46,6 +52,9 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     forward = ns_of_ops(trace, ProgramPart.FORWARD, "step")
     optimizer = ns_of_ops(trace, ProgramPart.OPTIMIZER, "step") | _optimizers(trace, own)
     threads = {each.thread for each in own.stretches}
+    known = [(step, ranks.one(Step.TABLE, step.id)) for step in steps(trace)]
+    if ranks.numbers:
+        known.sort(key=lambda each: (each[0].number, each[1]))
     return tuple(
         StepFacts(
             step.number,
@@ -57,8 +66,9 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
             NONE
             if step.end == NONE
             else max(step.end - step.begin - own.on(threads, step.begin, step.end), 0),
+            rank,
         )
-        for step in steps(trace)
+        for step, rank in known
     )
 
 

@@ -22,7 +22,6 @@ from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables
-from gradscope.watch.listener import own_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +178,7 @@ class PyTorchGraphs:
             self._saved.append((
                 record.number, self._intern(value.slot), tensor, version,
                 max(record.t - self._session.start, 0), int(value.tensor is None), *where,
-                int(own_result(value.slot) is not None), address,
+                int(value.own is not None), address,
             ))  # fmt: skip
 
     def _where(self, tensor: Any) -> tuple[int, int, int, int, int]:
@@ -237,7 +236,7 @@ class PyTorchGraphs:
                 return self._complete(_output(value.output_of, value.output_nr), tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
-        nr = own_result(value.slot)
+        nr = value.own
         if nr is not None and nr < record.many and [*node.shape(nr)] == [*shape_of(tensor)]:
             return self._complete(_output(record, nr), tensor)
         key, constants = self._tensors.key(tensor), self._tensors.constants
@@ -245,10 +244,11 @@ class PyTorchGraphs:
         if number is None:
             number = constants[key] = self._next()
             self._tensors.describe(number, tensor, NONE)
+            self._tensors.buffers.name([(number, key)])
             if self._values.on and nr is None and value.output_of is None:
                 at = max(node.record.t - self._session.start, 0)
                 self._values.look(Place.LEAF, tensor, tensor=number, at=at)
-        if nr is None and value.output_of is None:  # a tensor that no node created was an operand
+        if value.argument and value.output_of is None:  # no node created it
             self._operands_of_nodes.append(
                 np.array([[node.record.number], [NONE], [number]], np.int64)
             )

@@ -70,8 +70,15 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
-        self.modules.met = [watcher.before.module, session.acts.met]
+        self.modules.met = [watcher.before.module, session.acts.met, self._met]
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
+
+    def _met(self, module: Any) -> None:
+        """Called once for each module of a model."""
+        with self.tensors.is_unseen():
+            number = self.modules.known(module)
+            if number is not None:
+                self.tensors.buffers.met(module, self.modules.paths[number])
 
     def new_record(self, frame: FrameType | None) -> PythonNodeRecord:
         """Called when this frame creates a node; None: it was created before the recording."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradscope.record.from_pytorch.called.buffers import BufferNames
 from gradscope.record.from_pytorch.storage_rows import (
     DtypesAndDevices,
     OtherNumbers,
@@ -57,6 +58,7 @@ class PyTorchTensors:
         self.constants: dict[Any, int] = {}  # tensors without a graph, by traversal and memory
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
         self.names = LeafNames(writer)
+        self.buffers = BufferNames(writer, self.key)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
         """Returns the number of a tensor that already has a row and the number of its storage."""
         self._turned: list[tuple[int, bool, bool]] = []
@@ -199,6 +201,7 @@ class PyTorchTensors:
                 "storage": completed.storage, "version": completed.version,
             }, amend=True)  # fmt: skip
         self.names.flush()
+        self.buffers.flush()
 
     def _all_completed(self, merged: Mapping[int, int]) -> Completed | None:
         """All described outputs, including the tensors that they were merged into."""

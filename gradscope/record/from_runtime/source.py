@@ -116,7 +116,7 @@ class RuntimeSource:
                 memory, address, self.catalog.leaves.alive, of_nodes,
             ),
         )  # fmt: skip
-        self.modules.met = [session.acts.met]
+        self.modules.met, self.modules.names_buffers = [session.acts.met], True
         start_watching(self.probe)
         if self.ends is not None:
             self.ends.start()

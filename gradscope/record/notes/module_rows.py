@@ -84,7 +84,7 @@ class ModuleRows:
                 "type": self._writer.intern(type(module).__qualname__), "parent": above,
                 "name": self._name(module) if module is root and parent == NONE else 0,
                 "parameters": [
-                    self._named(parameter, _below(path, name), first)
+                    self._named(parameter, below(path, name), first)
                     for name, parameter in attributes(module).get("_parameters", {}).items()
                     if parameter is not None
                 ],
@@ -92,10 +92,10 @@ class ModuleRows:
             buffers = attributes(module).get("_buffers", {}) if self.names_buffers else {}
             for name, buffer in buffers.items():
                 if buffer is not None:
-                    self._named(buffer, _below(path, name), first)
+                    self._named(buffer, below(path, name), first)
             children = attributes(module).get("_modules", {}).items()
             pending += [
-                (child, _below(path, name), number)
+                (child, below(path, name), number)
                 for name, child in reversed(children)
                 if child is not None
             ]
@@ -138,5 +138,5 @@ class ModuleRows:
             self._writer.block(Alias, told)
 
 
-def _below(path: str, name: str) -> str:
+def below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

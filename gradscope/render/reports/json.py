@@ -33,6 +33,7 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "optimizer_ops": [asdict(timing) for timing in report.optimizer_ops],
         "modules": [asdict(module) for module in report.modules],
         "lines": [asdict(line) for line in report.lines],
+        "waits": asdict(report.waits),
     }
     return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
 

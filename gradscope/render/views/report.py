@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -17,6 +16,7 @@ from gradscope.render.terminal.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.readable import count, plural
 from gradscope.scene.report import headline, report_tables
+from gradscope.scene.verdict import found_in, verdict
 
 INDENT = "    "
 FEW = 3
@@ -52,7 +52,7 @@ def report_lines(
         yield line((text, SOFT))
     if tables and not times:
         yield line((TIMES, SOFT))
-    for part in wrapped(charset, _verdict(report, rows), width):
+    for part in wrapped(charset, verdict(report, rows), width):
         yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
 
 
@@ -99,7 +99,8 @@ def _finding(finding: Finding, id: str, width: int, charset: Charset) -> Iterato
         yield line(" " * len(head), (part, BOLD))
     if finding.site.text:
         room = width - len(INDENT)
-        place = f"{finding.site.place}: "
+        where = found_in(finding)
+        place = f"{finding.site.place}{f' ({where})' * bool(where)}: "
         text = charset.fit(place + finding.site.text, room).rstrip()
         yield line(INDENT, (text, ACCENT))
     certainty = "" if finding.certainty is Certainty.CERTAIN else str(finding.certainty)
@@ -113,46 +114,6 @@ def _labelled(name: str, text: str, width: int, charset: Charset) -> Iterator[Te
     for part in wrapped(charset, text, width - len(label)):
         yield line((label, SOFT), part)
         label = " " * len(label)
-
-
-def by_severity(findings: Sequence[Finding]) -> list[str]:
-    """How many findings there are of each severity, the worst first: "1 error", "2 warnings"."""
-    counts = Counter(finding.severity for finding in findings)
-    return [
-        plural(counts[severity], severity.name.lower())
-        for severity in sorted(Severity, reverse=True)
-        if counts[severity]
-    ]
-
-
-def nothing_found(report: Report) -> str:
-    """The verdict of a report without findings, or with notes only."""
-    if not report.checked:
-        return "no rule could be checked"
-    held, notes = report.summary, plural(len(report.notes), "note")
-    rules = plural(len(report.checked), "rule")
-    if not (held.nodes or held.events or report.notes):
-        what = "no autograd graph was recorded" if held.ops else "nothing was recorded"
-        ended = f"; the script ended with exit code {report.exit_code}" if report.exit_code else ""
-        return f"{what} ({rules} checked){ended}"
-    new = "new " * bool(report.known)
-    if report.notes:
-        return f"{rules} checked, {new}{notes}"
-    return f"{rules} checked, no {new}problems found"
-
-
-def _verdict(report: Report, rows: int) -> str:
-    if not report.findings:
-        return nothing_found(report)
-    rules = plural(len(report.checked), "rule")
-    parts = by_severity(report.at_least(Severity.WARNING))
-    left = len(report.findings) - rows if rows else 0
-    hidden = f"; {count(left)} of them not shown, use --rows N for more" if left > 0 else ""
-    if not parts:
-        return nothing_found(report) + hidden
-    notes = f", {plural(len(report.notes), 'note')}" * bool(report.notes)
-    new = "new: " * bool(report.known)
-    return f"{rules} checked, {new}{', '.join(parts)} found{notes}{hidden}"
 
 
 def rules_lines(rules: Sequence[Rule], width: int, charset: Charset) -> Iterator[Text]:

@@ -38,8 +38,11 @@ def timeline_lines(scene: TimelineScene, width: int, charset: Charset) -> Iterat
     width = max(width, NARROWEST)
     if scene.steps is not None:
         yield from table_lines(scene.steps, width, charset)
+    if scene.waits is not None:
+        yield line("")
+        yield from table_lines(scene.waits, width, charset)
     if scene.program is not None:
-        if scene.steps is not None:
+        if scene.steps is not None or scene.waits is not None:
             yield line("")
         yield from program_lines(scene.program, width, charset)
     for number, task in enumerate(scene.tasks):

@@ -16,6 +16,7 @@ from gradscope.analysis.identity.sites import at
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, moved_by
 from gradscope.analysis.program.mentions import events_about
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.analysis.timing.own_work import OwnWorkTimes
@@ -26,7 +27,17 @@ from gradscope.scene.answers.grad_of import moved_it
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
 from gradscope.scene.readable import duration, ordinal
-from gradscope.trace.schema import NONE, Node, NotFiniteAct, Op, Push, Storage, Tensor, Version
+from gradscope.trace.schema import (
+    NONE,
+    GraphTask,
+    Node,
+    NotFiniteAct,
+    Op,
+    Push,
+    Storage,
+    Tensor,
+    Version,
+)
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
@@ -121,6 +132,7 @@ def _later_version(trace: Trace, tensor: Tensor) -> str:
 def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
     """How the engine ran a node in each backward; `--order` says why."""
     numbers, runs, pushes = backward_numbers(trace), node_runs(trace), trace.table(Push)
+    ranks = trace.once(RankOf)
     mine, pushed = np.flatnonzero(runs.node == node), np.flatnonzero(pushes["node"] == node)
     ready = {
         task: (t, queue)
@@ -132,7 +144,7 @@ def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
     columns = (runs.task, runs.position, runs.thread, runs.begin, runs.self_ns, runs.failed)
     for row in zip(*(column[mine].tolist() for column in columns), strict=True):
         task, position, thread, begin, self_ns, failed = row
-        backward = f"backward {numbers.get(task, task)}"
+        backward = f"{ranks.words(GraphTask.TABLE, task)}backward {numbers.get(task, task)}"
         waited = ""
         if task in ready:
             since, queue = ready[task]
@@ -148,9 +160,12 @@ def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
 def _moves(trace: Trace, tensor: int) -> Iterator[str]:
     """What steps of each optimizer did to a parameter: those that were not finite come first."""
     acts, numbers = trace.once(Acts), step_numbers(trace)
+    rank = trace.once(RankOf).words(Tensor.TABLE, tensor)
     for act in acts.of(NotFiniteAct):
         if tensor in act.tensors and act.facts.what == "parameters":
-            after = f"after step {numbers[act.step]}" if act.step in numbers else "after a step"
+            after = (
+                f"after {rank}step {numbers[act.step]}" if act.step in numbers else "after a step"
+            )
             others = {"before": "before the first step", "end": "at the end"}
             when = others.get(act.facts.when, after)
             yield f"first seen to hold {act.facts.value} {when}{at(acts.site(act))}"
@@ -164,13 +179,13 @@ def _moves(trace: Trace, tensor: int) -> Iterator[str]:
         if bad:
             were = f"s {', '.join(bad)} were" if len(bad) > 1 else f" {bad[0]} was"
             updates = f"the update{'s' * (len(bad) > 1)} of step{were}"
-            yield f"{optimizer.type}: {updates} not finite, or too large to measure"
+            yield f"{rank}{optimizer.type}: {updates} not finite, or too large to measure"
         moves = sorted(each for each in known if not math.isnan(each[0]))
         all_ = f" measured, of {len(steps)} steps" if len(moves) < len(steps) else ""
         for by, size, step in dict.fromkeys((*moves[:1], *moves[-1:])):
             most = "largest" if (by, size, step) == moves[-1] else "smallest"
             which = f" ({most} of {len(moves)}{all_})" if len(steps) > 1 else ""
-            yield f"{optimizer.type}, step {step}{moved_it(by, size)}{which}"
+            yield f"{optimizer.type}, {rank}step {step}{moved_it(by, size)}{which}"
 
 
 def _memory(trace: Trace, tensor: Tensor) -> list[Topic]:

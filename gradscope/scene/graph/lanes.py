@@ -8,6 +8,7 @@ import numpy as np
 
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.lookups import Ids
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Device, Node, NodeBegin, Storage, Tensor, Thread
 from gradscope.trace.trace import Table, Trace
@@ -22,8 +23,10 @@ class Lanes:
             ("on", devices, trace.table(Device)),
         )
         # A thread works for one device, and is more reliable: tensors may have moved since.
-        what, places, table = next((each for each in kinds if _several(each[1])), kinds[0])
-        known = [id for id in distinct(places).tolist() if table.has(id) and _several(places)]
+        ranks = trace.once(RankOf)
+        several = {what: _several(places, ranks, table) for what, places, table in kinds}
+        what, places, table = next((each for each in kinds if several[each[0]]), kinds[0])
+        known = [id for id in distinct(places).tolist() if table.has(id) and several[what]]
         self.titles = tuple(f"{what} {table.row(id).name or id}" for id in known)
         numbers = {id: number for number, id in enumerate(known)}
         self._of = {
@@ -54,8 +57,13 @@ def lanes_of_nodes(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | N
     return Lanes(trace, columns.id, _threads(trace, columns, tasks), _devices(trace, columns))
 
 
-def _several(places: Ids) -> bool:
-    return len(distinct(places[places != NONE])) > 1
+def _several(places: Ids, ranks: RankOf, table: Table[Thread] | Table[Device]) -> bool:
+    """Whether there is more than one; for threads of a merged trace, in a rank."""
+    known = distinct(places[places != NONE])
+    if table.row_type is Thread:
+        of_ranks = ranks.of(Thread.TABLE, known)
+        return len(known) > len(distinct(of_ranks))
+    return len(known) > 1
 
 
 def _threads(trace: Trace, columns: GraphColumns, tasks: Iterable[int] | None) -> Ids:

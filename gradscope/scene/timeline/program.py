@@ -8,11 +8,12 @@ from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.spans import marks, spans
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.readable import count, duration
-from gradscope.trace.schema import NONE, Phase, Step, Thread
+from gradscope.trace.schema import NONE, GraphTask, Phase, Step, Thread
 from gradscope.trace.trace import Trace
 
 LONG = 1_000_000
@@ -81,7 +82,7 @@ def program_timeline(
     shown = found[:rows] if rows else found
     note = f"showing {count(len(shown))} of {count(len(found))} spans, marks and backwards"
     return ProgramTimeline(
-        title=" ".join(["spans and marks", *_of(step, task)]),
+        title=" ".join(["spans and marks", *_of(trace, step, task)]),
         begin=begin,
         end=max(end, begin + 1),
         rows=tuple(shown),
@@ -94,11 +95,12 @@ def _is_inside(each: _Stretch, begin: int, end: int) -> bool:
     return each.begin <= end and (each.end > begin or each.begin == begin)
 
 
-def _of(step: int | None, task: int | None) -> Iterator[str]:
+def _of(trace: Trace, step: int | None, task: int | None) -> Iterator[str]:
     if task is not None:
-        yield f"during backward {task}"
+        rank = trace.once(RankOf).words(GraphTask.TABLE, backward_numbered(trace, task).id)
+        yield f"during {rank}backward {task}"
     elif step is not None:
-        yield f"of step {step}"
+        yield f"of step {step}{on_ranks(trace)}"
 
 
 def _window(trace: Trace, step: int | None, task: int | None) -> tuple[int, int] | None:
@@ -141,7 +143,7 @@ def _backwards(trace: Trace) -> Iterator[_Stretch]:
     last, numbers = _last(trace), backward_numbers(trace)
     for task in backwards(trace):
         ended = task.end != NONE
-        title = title_of(trace, task, numbers)
+        title = title_of(trace, task, numbers, rank=False)  # its thread says the rank
         end = task.end if ended else last
         yield _Stretch(SaidBy.BACKWARD, title, task.thread, task.begin, end, ended)
 
@@ -153,10 +155,10 @@ def _own_work(own: OwnWorkTimes) -> Iterator[_Stretch]:
 
 
 def _threads(trace: Trace, stretches: list[_Stretch]) -> dict[int, str]:
-    """The names of threads, where there are several."""
+    """The names of threads, where there are several; those of a merged trace have a rank."""
     used = {each.thread for each in stretches}
     names = {thread.id: thread.name or f"thread {thread.id}" for thread in trace.rows(Thread)}
-    several = len(used) > 1
+    several = len(used) > 1 or bool(trace.once(RankOf).numbers)
     return {id: names.get(id, f"thread {id}") if several else "" for id in used}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradscope.analysis.ranks.whose import RankOf, on_ranks, ranked
 from gradscope.analysis.timing.by_step import StepFacts, step_facts
 from gradscope.scene.readable import count, duration
 from gradscope.scene.table_scenes import TableColumn, TableScene
@@ -17,6 +18,7 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
     facts = step_facts(trace)
     if len(facts) < 2:
         return None
+    ranks = trace.once(RankOf).numbers
     if number is not None:
         shown = [step for step in facts if step.number == number]
     else:
@@ -29,12 +31,16 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
     notes = [f"and {count(left)} more; --all for all"] if left else []
     if number is None and slowest is not None:
         first = " (step 0 includes the start)" if facts[0].number == 0 else ""
-        notes.append(f"slowest: step {slowest.number}, {duration(slowest.ns)}{first}")
+        which = f"{ranked(slowest.rank)}step {slowest.number}"
+        notes.append(f"slowest: {which}, {duration(slowest.ns)}{first}")
+    if number is not None and ranks:
+        notes.append(f"step {number}{on_ranks(trace)}; --rank N for one of them")
     optimizers = any(step.optimizer_ns for step in facts)
+    named = [TableColumn(name) for name in ("step", *["rank"] * bool(ranks))]
     heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "other", "nodes"]
     return TableScene(
         "steps",
-        (TableColumn("step"), *(TableColumn(name, is_number=True) for name in heads)),
+        (*named, *(TableColumn(name, is_number=True) for name in heads)),
         tuple(_cells(step, optimizers=optimizers) for step in shown),
         "; ".join(notes),
     )
@@ -44,6 +50,7 @@ def _cells(step: StepFacts, *, optimizers: bool) -> tuple[str, ...]:
     several = f" in {count(step.backwards)}" if step.backwards > 1 else ""
     return (
         str(step.number),
+        *([str(step.rank)] if step.rank != NONE else []),
         duration(step.ns),
         duration(step.forward_ns) if step.forward_ns else "",
         f"{duration(step.backward_ns)}{several}" if step.backwards else "",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.timing.own_work import OwnWork
 from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.errors import EmptyTraceError
@@ -20,6 +21,7 @@ from gradscope.scene.table_scenes import TableScene
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline_rows import TimelineRow, rows_of
+from gradscope.scene.timeline.waits import wait_table
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
 from gradscope.trace.trace import Trace
 
@@ -90,6 +92,7 @@ class TimelineScene:
     notes: tuple[str, ...]
     program: ProgramTimeline | None = None  # spans and marks of the program, if any
     steps: TableScene | None = None  # where there are several
+    waits: TableScene | None = None  # between the ranks of a merged trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,10 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
     chosen = _chosen(trace, options)
     program = program_timeline(trace, step=options.step, task=options.task, rows=options.rows)
     steps = None if options.task is not None else step_table(trace, options.step, options.rows)
+    waits = _waits(trace, options)
     if (program or steps) and not (chosen and len(trace.table(NodeBegin))):
         note = NO_ENGINE if chosen else "no backward was recorded"
-        return TimelineScene((), (note,), program, steps)
+        return TimelineScene((), (note,), program, steps, waits)
     if not chosen:
         raise EmptyTraceError("this trace holds no backward to show")
     if not len(trace.table(NodeBegin)):
@@ -128,7 +132,17 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
         notes,
         program,
         steps,
+        waits,
     )
+
+
+def _waits(trace: Trace, options: TimelineOptions) -> TableScene | None:
+    """The waits between ranks, in all steps or in one."""
+    found = rank_waits(trace)
+    if options.step is not None:
+        own = tuple(wait for wait in found.waits if wait.step == options.step)
+        found = replace(found, waits=own)
+    return wait_table(found, options.rows) if found.waits and options.task is None else None
 
 
 def _chosen(trace: Trace, options: TimelineOptions) -> Sequence[GraphTask]:

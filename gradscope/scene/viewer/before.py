@@ -24,7 +24,7 @@ def before_tables(scope: PageNodes, texts: Texts) -> dict[str, Table]:
         "edges": edge_table(scope, texts),
         "groups": groups,
         "backwards": _without_events(backward_table(times, texts)),
-        "runs": _without_events(run_table(times)),
+        "runs": _without_events(run_table(times, events=False)),
         **source_tables(scope, texts),
     }
     return {f"before_{name}": table for name, table in tables.items()}

@@ -16,13 +16,14 @@ from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import Ids, ranks
 from gradscope.analysis.program.modules import module_names
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.scene.graph.lanes import Lanes, lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
 from gradscope.scene.kinds import BoxMark, NodeKind, kind_of
 from gradscope.scene.readable import shape
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Edge, Node, Op, Tensor
+from gradscope.trace.schema import NONE, Edge, GraphTask, Node, Op, Tensor
 from gradscope.trace.trace import Trace
 
 KINDS = tuple(NodeKind)
@@ -36,7 +37,7 @@ class PageNodes:
     trace: Trace
     ids: Ids
     positions: Ids  # in the trace's table
-    tasks: Ids  # ids of the graph tasks, in the order they began
+    tasks: Ids  # ids of the graph tasks, by rank, in the order they began
     focus: tuple[int, ...]
 
     def rows(self, nodes: Ids) -> Ids:
@@ -83,6 +84,7 @@ def scope_of(trace: Trace, selection: Selection) -> PageNodes:
     numbers = backward_numbers(trace)
     wanted = chosen.tasks if chosen else None
     tasks = ints(task for task in numbers if wanted is None or task in wanted)
+    tasks = tasks[np.argsort(trace.once(RankOf).of(GraphTask.TABLE, tasks), kind="stable")]
     return PageNodes(trace, ids, table.positions(ids), tasks, focus)
 
 

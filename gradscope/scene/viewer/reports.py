@@ -8,12 +8,16 @@ from pathlib import PurePath
 import numpy as np
 
 from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.graph.memory import held, periods
 from gradscope.analysis.identity.fingerprints import shortened
+from gradscope.analysis.identity.found_at import nodes_of
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.report import Report
+from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import shape
+from gradscope.scene.verdict import found_in
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct
@@ -38,7 +42,7 @@ NUMBERS = ("min", "max", "mean", "rms", "norm")
 def finding_table(scope: PageNodes, findings: Sequence[Finding], texts: Texts) -> Table:
     """The findings of `inspect`, worst first, each with the first node it is about."""
     ids = shortened([each.id for each in findings])
-    about = scope.rows(ints(_node_of(scope.trace, each.evidence) for each in findings))
+    about = scope.rows(ints(next(nodes_of(scope.trace, each.evidence), NONE) for each in findings))
     made_at = _first_made_at(scope) if np.any(about == NONE) else {}
     nodes = [
         made_at.get(each.site.place, NONE) if row == NONE else row
@@ -55,6 +59,7 @@ def finding_table(scope: PageNodes, findings: Sequence[Finding], texts: Texts) -
         "id": texts.column(ids[each.id] for each in findings),
         "place": texts.column(each.site.place for each in findings),
         "code": texts.column(each.site.text for each in findings),
+        "where": texts.column(found_in(each) for each in findings),
         "node": ints(nodes),
         "seq": ints(_seq_of(each.evidence) for each in findings),
     }
@@ -76,54 +81,46 @@ def _seq_of(evidence: Iterable[Evidence]) -> int:
     return next((each.id for each in evidence if each.table.startswith("event")), NONE)
 
 
-def _node_of(trace: Trace, evidence: Iterable[Evidence]) -> int:
-    """The first node that the evidence refers to."""
-    for each in evidence:
-        node = _node_of_row(trace, each)
-        if node != NONE:
-            return node
-    return NONE
-
-
-def _node_of_row(trace: Trace, evidence: Evidence) -> int:
-    name, id = evidence.table, evidence.id
-    if name.startswith("event"):
-        seq = trace.order().seq
-        place = int(np.searchsorted(seq, id))
-        found = place < len(seq) and seq[place] == id
-        return int(trace.event_column("node")[place]) if found else NONE
-    table = trace.tables.get(name)
-    if table is None or "id" not in table.data or not table.has(id):
-        return NONE
-    if name == Node.TABLE:
-        return id
-    if name == GraphTask.TABLE:
-        return next(iter(trace.table(GraphTask).row(id).roots), NONE)
-    if name == Tensor.TABLE:
-        return _node_of_tensor(trace, id)
-    return int(table["node"][table.index(id)]) if "node" in table.data else NONE
-
-
-def _node_of_tensor(trace: Trace, tensor: int) -> int:
-    """The node that receives the gradient of a tensor."""
-    inputs = trace.table(Node).ragged("inputs")
-    at = np.flatnonzero(inputs.values == tensor)
-    return int(trace.table(Node)["id"][inputs.owners[at[0]]]) if len(at) else NONE
-
-
-def slow_tables(report: Report, texts: Texts) -> dict[str, Table]:
-    """Times by name of nodes and operations, and by module."""
+def slow_tables(trace: Trace, report: Report, texts: Texts) -> dict[str, Table]:
+    """Times by line, by name of nodes and operations, and by module."""
     modules = [each for each in report.modules if each.nodes or each.ops]
     return {
+        "slow_lines": _lines(trace, report.lines, texts),
         "slow_nodes": _timings(report.nodes, texts),
         "slow_ops": _timings(report.ops, texts),
+        "waits": _waits(report, texts),
         "modules": {
+            "rank": ints(each.rank for each in modules),
             "name": texts.column(each.name or each.type for each in modules),
             "path": texts.column(each.name for each in modules),
             "type": texts.column(each.type for each in modules),
             "nodes": ints(each.nodes for each in modules),
             "self": ints(each.backward_ns for each in modules),
         },
+    }
+
+
+def _first_frames(trace: Trace) -> dict[tuple[str, int], int]:
+    """The first frame of each recorded line."""
+    frames = trace.table(Frame)
+    found: dict[tuple[str, int], int] = {}
+    lines = zip(frames.texts("file"), frames["line"].tolist(), strict=True)
+    for row, line in enumerate(lines):
+        found.setdefault(line, row)
+    return found
+
+
+def _lines(trace: Trace, lines: Sequence[LineTiming], texts: Texts) -> Table:
+    frames = _first_frames(trace)
+    return {
+        "place": texts.column(each.site.place for each in lines),
+        "text": texts.column(each.site.text for each in lines),
+        "frame": ints(frames.get((each.site.file, each.site.line), NONE) for each in lines),
+        "calls": ints(each.calls for each in lines),
+        "ops": ints(each.ops_ns for each in lines),
+        "backward": ints(each.backward_ns for each in lines),
+        "between": ints(each.between_ns for each in lines),
+        "all": ints(each.ns for each in lines),
     }
 
 
@@ -134,6 +131,19 @@ def _timings(timings: Sequence[Timing], texts: Texts) -> Table:
         "total": ints(each.total for each in timings),
         "self": ints(each.self for each in timings),
         "longest": ints(each.longest for each in timings),
+    }
+
+
+def _waits(report: Report, texts: Texts) -> Table:
+    """The waits between the ranks of a merged trace, the longest first."""
+    waits = report.waits.waits
+    return {
+        "rank": ints(each.rank for each in waits),
+        "on": ints(each.on for each in waits),
+        "name": texts.column(each.name for each in waits),
+        "step": ints(each.step for each in waits),
+        "begin": ints(each.begin for each in waits),
+        "ns": ints(each.ns for each in waits),
     }
 
 
@@ -156,6 +166,20 @@ def saved_table(scope: PageNodes, texts: Texts) -> Table:
         "bytes": table["bytes"][mine],
         "t": table["t"][mine],
         "released": table["released"][mine],
+    }
+
+
+def holding_table(scope: PageNodes, part: tuple[int, int]) -> Table:
+    """The periods for which storages are kept for a backward, by the node that saved each first."""
+    found = periods(held(scope.trace))
+    node = scope.rows(scope.trace.table(Saved)["node"][found.row])
+    since, until = part
+    mine = (node != NONE) & (found.begin <= until) & ((found.end == NONE) | (found.end >= since))
+    return {
+        "node": node[mine],
+        "bytes": found.bytes[mine],
+        "begin": found.begin[mine],
+        "end": found.end[mine],
     }
 
 

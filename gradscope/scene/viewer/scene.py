@@ -8,28 +8,30 @@ from pathlib import PurePath
 import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
 from gradscope.scene.viewer.comparison import Against
+from gradscope.scene.viewer.first_view import limits, opening, summary_facts
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
+from gradscope.scene.viewer.lanes import lane_tables, same_times, step_rows, steps_of
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
     counted,
     finding_table,
+    holding_table,
     saved_table,
     slow_tables,
     source_tables,
     value_table,
 )
 from gradscope.scene.viewer.text_columns import (
-    Column,
     Json,
     Table,
-    TextColumn,
     Texts,
     ViewerScene,
     shown,
@@ -84,20 +86,19 @@ def viewer_scene(
         against = Against(scope, scope_of(earlier.trace, part), earlier.names)
     texts = Texts()
     times, during = times_of(scope), part_of_time(scope, selection)
+    steps = steps_of(trace, during)
     report = inspect(trace)
     tell("finding loops")
     groups, of_node = Groups(trace, scope.columns).table(texts)
     tell("collecting the contents of the page")
     forward, said = forward_tables(scope, selection, texts)
-    if not forward and not len(trace.table(Node)):
-        raise EmptyTraceError(f"{NO_GRADIENT}, and {said['absent']}")
-    if not forward and graph is GraphOf.FORWARD:
-        raise EmptyTraceError(str(said["absent"]))
+    if not forward:
+        _check_backward(trace, graph, str(said["absent"]))
     tables: dict[str, Table] = {
-        "nodes": node_table(scope, of_node, texts),
+        "nodes": same_times(node_table(scope, of_node, texts), forward),
         "edges": edge_table(scope, texts),
         "groups": groups,
-        "backwards": backward_table(times, texts),
+        "backwards": {**backward_table(times, texts), "in_step": step_rows(scope, steps)},
         "runs": run_table(times),
         "events": event_table(times),
         "critical": critical_table(times),
@@ -106,54 +107,65 @@ def viewer_scene(
         "arrivals": arrival_table(times, texts),
         "sleeps": sleep_table(times),
         "spans": span_table(scope, texts, during),
+        **lane_tables(times, steps, forward, texts, during),
         "marks": mark_table(scope, texts, during),
         "memory": memory_table(scope, during),
         "threads": thread_table(trace, texts),
         "saved": saved_table(scope, texts),
+        "holdings": holding_table(scope, during),
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
-        **slow_tables(report, texts),
+        **slow_tables(trace, report, texts),
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
-    start = start_of(trace)
-    facts = _facts(scope, selection, len(report.unchecked))
+    facts = _facts(scope, selection)
     facts["forward"] = said
-    facts["faults"] = [shown(fault.words) for fault in report.faults]
+    facts["summary"] = summary_facts(trace, report)
+    facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
+    facts["limits"] = limits(trace, report, said, tables)
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     if against:
         facts["compared"] = against.facts(report.findings)
-    moved = {name: _from_start(table, start) for name, table in tables.items()}
-    return ViewerScene(facts, moved, texts.all())
+    return ViewerScene(facts, _from_start(tables, start_of(trace)), texts.all())
 
 
-def _from_start(table: Table, start: int) -> Table:
-    found: dict[str, Column | TextColumn] = {}
-    for name, column in table.items():
-        if name in MOMENTS and isinstance(column, np.ndarray):
-            found[name] = np.where(column == NONE, NONE, column - start)
-        else:
-            found[name] = column
-    return found
+def _check_backward(trace: Trace, graph: GraphOf, absent: str) -> None:
+    """Raise if a page without a forward graph would be empty, or is to open with one."""
+    if not len(trace.table(Node)):
+        raise EmptyTraceError(f"{NO_GRADIENT}, and {absent}")
+    if graph is GraphOf.FORWARD:
+        raise EmptyTraceError(absent)
 
 
-def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, Json]:
+def _from_start(tables: dict[str, Table], start: int) -> dict[str, Table]:
+    """The tables with times that count from the start of the page."""
+    return {
+        name: {
+            key: np.where(column == NONE, NONE, column - start)
+            if key in MOMENTS and isinstance(column, np.ndarray)
+            else column
+            for key, column in table.items()
+        }
+        for name, table in tables.items()
+    }
+
+
+def _facts(scope: PageNodes, selection: Selection) -> dict[str, Json]:
     trace, meta = scope.trace, scope.trace.meta
     script = str(meta.get("script", ""))
-    inferred = meta.get("inferred", [])
     return {
         "version": VERSION,
         "script": shown(PurePath(script).name) or "trace",
+        "file": shown(trace.file_name) or "trace.json",
         "level": shown(meta.get("level", "")),
         "producer": shown(f"{meta.get('producer', '')} {meta.get('producer_version', '')}".strip()),
-        "part": _part(selection),
-        "notes": [shown(note) for note in trace.notes],
-        "inferred": [shown(each) for each in inferred] if isinstance(inferred, list) else [],
-        "unchecked": unchecked,
+        "part": _part(trace, selection),
+        "ranks": list(trace.once(RankOf).numbers),
+        "clock": shown(meta.get("clock", "")),
         "whole": counted(trace),
-        "focus": scope.rows(np.array(scope.focus, np.int64)).tolist(),
         "lanes": [shown(title) for title in scope.lanes.titles],
         "kinds": [str(kind) for kind in KINDS],
         "marks": [str(mark) for mark in MARKS],
@@ -163,10 +175,10 @@ def _facts(scope: PageNodes, selection: Selection, unchecked: int) -> dict[str, 
     }
 
 
-def _part(selection: Selection) -> str:
+def _part(trace: Trace, selection: Selection) -> str:
     parts = []
     if selection.step is not None:
-        parts.append(f"step {selection.step}")
+        parts.append(f"step {selection.step}{on_ranks(trace)}")
     if selection.backward is not None:
         parts.append(f"backward {selection.backward}")
     return ", ".join(parts)

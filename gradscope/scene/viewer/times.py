@@ -14,6 +14,7 @@ from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_ids, step_numbers
 from gradscope.analysis.lookups import Ids, member, paired
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import Runs, node_runs
 from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.analysis.timing.passages import NodePassages, passages
@@ -61,6 +62,9 @@ ARGUMENTS = {
 """The column of each kind of event that the page shows next to its node."""
 
 
+SAME = -2
+"""Stands for a time that the page knows from other columns."""
+
 Part: TypeAlias = tuple[int, int]
 """A period of time, as begin and end."""
 
@@ -72,11 +76,14 @@ class Times:
     scope: PageNodes
     passages: NodePassages
     runs: Runs
-    events: Ids  # places in the trace's order of the events on the page
+    events: Ids  # places in the trace's order of the events on the page, by rank
 
     def place(self, places: Ids) -> Ids:
         """The event of the page at each place; NONE where there is none."""
-        at = np.searchsorted(self.events, places)
+        if not len(self.events):
+            return np.full(len(places), NONE)
+        order = np.argsort(self.events, kind="stable")
+        at = order[np.minimum(np.searchsorted(self.events[order], places), len(order) - 1)]
         return np.where(places == NONE, NONE, at)
 
 
@@ -86,11 +93,15 @@ def times_of(scope: PageNodes) -> Times:
     events = np.flatnonzero(np.isin(task, scope.tasks) | (task == NONE))
     if len(scope.tasks) and len(scope.tasks) < len(trace.table(GraphTask)):
         events = np.flatnonzero(np.isin(task, scope.tasks))
+    ranks = trace.once(RankOf)
+    if ranks.numbers:  # the events of a rank follow each other
+        of = ranks.of(Thread.TABLE, trace.event_column("thread")[events])
+        events = events[np.argsort(of, kind="stable")]
     return Times(scope, passages(trace), node_runs(trace), events)
 
 
 def backward_table(times: Times, texts: Texts) -> Table:
-    """The backwards, in the order in which they started."""
+    """The backwards of each rank, in the order in which they started."""
     scope, trace = times.scope, times.scope.trace
     table = trace.table(GraphTask)
     rows = table.take(table.positions(scope.tasks)) if len(scope.tasks) else []
@@ -105,7 +116,8 @@ def backward_table(times: Times, texts: Texts) -> Table:
     steps = step_numbers(trace)
     return {
         "number": ints(numbers[row.id] for row in rows),
-        "title": texts.column(title_of(trace, row, numbers) for row in rows),
+        "title": texts.column(title_of(trace, row, numbers, rank=False) for row in rows),
+        "rank": trace.once(RankOf).of(GraphTask.TABLE, scope.tasks),
         "call": texts.column(site_of(trace, row.stack).text for row in rows),
         "stack": ints(row.stack for row in rows),
         "step": ints(steps.get(row.step, NONE) for row in rows),
@@ -118,16 +130,19 @@ def backward_table(times: Times, texts: Texts) -> Table:
     }
 
 
-def run_table(times: Times) -> Table:
+def run_table(times: Times, *, events: bool = True) -> Table:
     """Every run of a node: the events at which it was pushed, started and ended.
 
-    They are in the order in which they started, as the timeline paints them.
+    They are in the order in which they started, as the timeline paints them. The own time of most
+    is the time from their start to their end: the page computes it if it has the `events`.
     """
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
     mine = mine[np.argsort(found.begun[mine], kind="stable")]
     at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
     has = at != NONE
+
+    whole = events & (runs.end != NONE) & (runs.self_ns == runs.end - runs.begin)
 
     def of_run(column: Ids) -> Ids:
         return np.where(has, column[at], NONE) if len(column) else np.full(len(mine), NONE)
@@ -140,7 +155,7 @@ def run_table(times: Times) -> Table:
         "pushed": times.place(found.pushed[mine]),
         "begun": times.place(found.begun[mine]),
         "ended": times.place(found.ended[mine]),
-        "self_ns": of_run(runs.self_ns),
+        "self_ns": of_run(np.where(whole, SAME, runs.self_ns)),
         "position": of_run(runs.position),
         "failed": found.failed[mine].astype(np.int64),
         "after": scope.rows(found.after[mine]),
@@ -178,7 +193,7 @@ def queue_table(times: Times) -> Table:
         parts.append(np.stack([table[name][mine] for name in ("seq", "queue", "length")]))
     seq, queue, length = np.concatenate(parts, axis=1)
     order = np.argsort(seq, kind="stable")
-    event = np.searchsorted(trace.order().seq[times.events], seq[order])
+    event = times.place(np.searchsorted(trace.order().seq, seq[order]))
     return {"event": event, "queue": queue[order], "length": length[order]}
 
 
@@ -223,7 +238,7 @@ def arrival_table(times: Times, texts: Texts) -> Table:
 def sleep_table(times: Times) -> Table:
     """When threads waited for work from others."""
     t = times.scope.trace.event_column("t")[times.events]
-    begin, end = (int(t[0]), int(t[-1])) if len(t) else (0, 0)
+    begin, end = (int(t.min()), int(t.max())) if len(t) else (0, 0)
     found = [*sleeps(times.scope.trace, begin, end)]
     return {
         "thread": ints(each.thread for each in found),
@@ -303,6 +318,7 @@ def thread_table(trace: Trace, texts: Texts) -> Table:
     return {
         "id": ints(row.id for row in rows),
         "name": texts.column(row.name or f"thread {row.id}" for row in rows),
+        "rank": trace.once(RankOf).of(Thread.TABLE, ints(row.id for row in rows)),
     }
 
 

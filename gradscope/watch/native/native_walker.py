@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
-from gradscope.watch.listener import SavedByNode, own_result
+from gradscope.watch.called.results import own_result
+from gradscope.watch.listener import SavedByNode
 from gradscope.watch.native import lookups, native_walk, walk_memory as memory
 from gradscope.watch.native.creation import RecordMaker, own_function
 from gradscope.watch.native.forms import Forms, more_forms
@@ -276,7 +277,7 @@ class NativeWalker(GraphWalker):
                 return 0
             if slot not in self.slots:
                 self.slots.append(slot)
-            nr = own_result(slot)
+            nr = own_result(node.name(), slot)
             rows += [at, self.slots.index(slot), -1 if nr is None else nr]
         if len(slots) > memory.MOST_SLOTS or self._sets + 1 == memory.MOST_SETS:
             return 0

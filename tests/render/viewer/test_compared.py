@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gradscope.analysis.timing.durations import node_runs
 from gradscope.trace.schema import NONE
 from tests.analysis.likeness.test_calls import with_calls
 from tests.render.viewer.settled import settle
@@ -207,4 +208,19 @@ def test_the_colours_can_tell_what_became_slower(opened: Opens) -> None:
         7_000,
         0,
     ]
-    assert opened(chain(Mul=9)).locator("#coloring option").all_inner_texts() == ["kind", "time"]
+    assert opened(chain(Mul=9)).locator("#coloring option").all_inner_texts() == [
+        "kind",
+        "time",
+        "structure",
+    ]
+
+
+def test_the_earlier_graph_has_the_times_of_its_trace(opened: Opens) -> None:
+    earlier = two_layers()
+    page = opened(two_layers(layers=3), earlier=earlier)
+    page.select_option("#sides", "both")
+    settle(page)
+
+    shown = page.evaluate("[...window.gradscope.sides.before.model.runs.get('self_ns')]")
+    runs = node_runs(earlier)
+    assert sorted(shown) == sorted(runs.self_ns.tolist())

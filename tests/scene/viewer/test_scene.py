@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -208,7 +209,9 @@ def test_a_step_alone_holds_its_own_nodes_and_says_so() -> None:
 
 
 def test_where_to_begin_must_be_there() -> None:
-    assert viewer_scene(mean_of_squares(), Selection(around="MeanBackward0")).facts["focus"]
+    scene = viewer_scene(mean_of_squares(), Selection(around="MeanBackward0"))
+    opens: Any = scene.facts["opens"]
+    assert column(scene, "nodes", "name")[opens["node"]] == "MeanBackward0"
     with pytest.raises(UnknownNameError, match="did you mean MeanBackward0"):
         viewer_scene(mean_of_squares(), Selection(around="MeanBackward1"))
 

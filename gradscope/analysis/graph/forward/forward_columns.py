@@ -16,7 +16,8 @@ from gradscope.analysis.graph.forward.flows import Flow, Flows
 from gradscope.analysis.graph.forward.select import SelectedCalls
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.lookups import Ids
-from gradscope.trace.schema import NONE
+from gradscope.analysis.ranks.whose import RankOf
+from gradscope.trace.schema import NONE, Op
 from gradscope.trace.trace import Trace
 
 
@@ -85,4 +86,5 @@ def _columns(
         hidden=np.concatenate([hidden[places], nothing]),
         tail=np.searchsorted(id, pairs[:, 0]),
         head=np.searchsorted(id, pairs[:, 1]),
+        whose=np.concatenate([trace.once(RankOf).of(Op.TABLE, calls.id[places]), none]),
     )

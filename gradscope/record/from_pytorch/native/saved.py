@@ -138,6 +138,9 @@ class NativeSaved:
             number[:] = [self._tensors.constants.get(key, NONE) for key in self._names_of(keys)]
         new = np.flatnonzero(number == NONE)
         number[new] = self._tensors.numbers.several(len(new))
+        buffers = self._tensors.buffers
+        at = new[np.isin(keys[new, 1], buffers.addresses())]
+        buffers.name(zip(number[at].tolist(), self._names_of(keys[at]), strict=True))
         form, forms, nothing = keys[new, 2], self._forms, np.zeros(len(new), np.int64)
         self._tensors.found({
             "id": number[new], "shape": forms.shape.take(form),

@@ -133,7 +133,7 @@ class ValueNotes:
 def _json(array: Any) -> str:
     """The values as nested lists; NaN and Inf, which JSON lacks, as text."""
     if array.dtype.kind == "c":
-        array = array.view(array.real.dtype).reshape(*array.shape, 2)
+        array = np.stack([array.real, array.imag], -1)
     if array.dtype.kind in "fV":
         array = array.astype(np.float64)
     values = array.tolist()

@@ -3,20 +3,27 @@
 import { App, saidIn } from "./core/app.js";
 import { Graphs } from "./core/forward.js";
 import { unpack } from "./core/data.js";
-import { Compared } from "./panels/compared.js";
-import { Details } from "./panels/details.js";
+import { Compared } from "./comparing/compared.js";
+import { Details } from "./details/details.js";
 import { GraphPanel } from "./panels/graph.js";
+import { HoverCard } from "./panels/hover_card.js";
 import { Keys } from "./panels/keys.js";
 import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
 import { Legend } from "./panels/legend.js";
-import { Colours } from "./panels/paint.js";
+import { Menus } from "./ranks/menus.js";
+import { Colours } from "./paint/paint.js";
 import { keyOf } from "./core/picture.js";
+import { Memory } from "./panels/memory.js";
 import { Search } from "./panels/search.js";
+import { Share } from "./panels/share.js";
+import { splitSides } from "./panels/splitters.js";
+import { Summary } from "./panels/summary.js";
+import { Timeline } from "./time/timeline.js";
 import { Sides } from "./comparing/sides.js";
-import { Timeline } from "./panels/timeline.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const TABS = ["summary", "outline", "findings", "slowest", "memory"];
 const LOOKS = ["", "light", "dark"];
 
 /** Show an error instead of the page. @param {string} reason */
@@ -44,31 +51,9 @@ function dress(app, colours) {
   };
 }
 
-/** The menu of backwards. @param {App} app */
-function choice(app) {
-  const select = /** @type {HTMLSelectElement} */ (element("backward"));
-  const { backwards } = app.model;
-  const option = (/** @type {string} */ text, /** @type {number} */ value) => {
-    const made = document.createElement("option");
-    made.textContent = text;
-    made.value = String(value);
-    select.append(made);
-  };
-  const several = new Set(backwards.get("step")).size > 1;
-  if (backwards.length !== 1) option(`all ${backwards.length}`, -1);
-  for (let row = 0; row < backwards.length; row += 1) {
-    const step = backwards.get("step")[row];
-    option(`${step >= 0 && several ? `step ${step} · ` : ""}${backwards.text("title", row).replace(/ at \S*[\\/]/, " at ")}${backwards.text("error", row) ? " ✖" : ""}`, row);
-  }
-  const show = () => { select.value = String(app.backward); };
-  select.addEventListener("change", () => app.setBackward(Number(select.value)));
-  app.follow((changes) => { if (changes.has("backward")) show(); });
-  show();
-}
-
 /** @param {App} app */
 function tabs(app) {
-  const names = ["outline", "findings", "slowest", ...(app.changed ? ["compared"] : [])];
+  const names = [...TABS, ...(app.changed ? ["compared"] : [])];
   const choose = (/** @type {string} */ name) => {
     for (const each of names) {
       const tab = element(`tab-${each}`);
@@ -78,6 +63,7 @@ function tabs(app) {
     }
     drawers("left");
     element(`tab-${name}`).focus();
+    app.tell("look");
   };
   names.forEach((name, at) => {
     const tab = element(`tab-${name}`);
@@ -87,8 +73,8 @@ function tabs(app) {
       if (way) choose(names[(at + way + names.length) % names.length]);
     });
   });
-  if (app.changed || app.model.tables.findings.length) {
-    choose(app.changed ? "compared" : "findings");
+  if (app.changed) {
+    choose("compared");
     /** @type {HTMLElement} */ (document.activeElement)?.blur();
     drawers("");
   }
@@ -119,7 +105,7 @@ function criticalPath(app) {
   const { critical } = app.model.tables;
   const button = element("critical");
   const find = () => {
-    const rows = [...critical.get("node").keys()].filter((row) => app.backward < 0 || critical.get("backward")[row] === app.backward);
+    const rows = [...critical.get("node").keys()].filter((row) => app.covers(critical.get("backward")[row]));
     const nodes = rows.map((row) => critical.get("node")[row]).filter((node) => node >= 0);
     app.criticalNodes = new Set(nodes);
     app.criticalKeys = new Set();
@@ -187,6 +173,16 @@ function address(app, graphs, sides) {
   if (location.hash.length > 1) restore();
 }
 
+/** Open at the worst finding, or at what `--around` names. @param {App} app @param {Findings} findings */
+function openAt(app, findings) {
+  const { node, backward, finding } = app.model.facts.opens;
+  if (backward >= 0) app.setBackward(backward, true);
+  if (node < 0) return;
+  app.selectNode(node);
+  app.unfold(node);
+  findings.at = finding;
+}
+
 async function begin() {
   if (!("DecompressionStream" in window)) {
     fail("This browser is too old to show this page: it lacks DecompressionStream, which all browsers have since 2023.");
@@ -196,12 +192,13 @@ async function begin() {
   const app = new App(model);
   const colours = new Colours();
   const look = dress(app, colours);
-  choice(app);
+  new Menus(app);
   const critical = criticalPath(app);
-  const graph = new GraphPanel(app, colours);
+  const card = new HoverCard();
+  const graph = new GraphPanel(app, colours, card);
   app.view = graph.view;
-  const timeline = new Timeline(app, colours);
   const graphs = new Graphs(app);
+  const timeline = new Timeline(graphs, colours, card);
   const outline = new Outline(app);
   new Details(graphs);
   const legend = new Legend(app);
@@ -209,11 +206,17 @@ async function begin() {
   const sides = app.changed ? new Sides(graphs, graph, colours) : null;
   const compared = sides ? new Compared(app, graphs, sides) : null;
   const findings = new Findings(app);
-  const search = new Search(app);
+  const search = new Search(app, findings);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
   if (app.changed?.facts.timed) coloring.append(new Option(app.changed.enough ? "slower than before" : "longer than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
   element("look").addEventListener("click", look);
+  const shapes = () => {
+    app.shapes = !app.shapes;
+    element("shapes").setAttribute("aria-pressed", String(app.shapes));
+    app.tell("look");
+  };
+  element("shapes").addEventListener("click", shapes);
   const turn = turning(graphs, [graph, outline, legend, search]);
   const tab = tabs(app);
   for (const side of ["left", "right"]) element(`open-${side}`).addEventListener("click", () => drawers(element(side).classList.contains("open") ? "" : side));
@@ -221,16 +224,21 @@ async function begin() {
   for (const each of ["close-left", "close-right"]) element(each).addEventListener("click", () => drawers(""));
   leadOn(app);
   new Keys(graphs, {
-    graph, timeline, search, findings, look, critical, tab, drawers, turn,
+    graph, timeline, search, findings, look, shapes, critical, tab, drawers, turn,
     coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },
     details: () => { drawers("right"); element("details").focus(); },
   });
-  for (const node of model.facts.focus.slice(0, 1)) app.selectNode(node);
-  if (!model.facts.focus.length && location.hash.length <= 1) compared?.begin();
+  new Share(graphs, colours);
+  splitSides();
+  new Summary(app, findings, tab);
+  new Memory(app, colours);
+  openAt(app, findings);
+  if (model.facts.opens.node < 0 && location.hash.length <= 1) compared?.begin();
   if (model.facts.begins === "forward") graphs.show(true);
   address(app, graphs, sides);
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
+  Object.defineProperty(app, "timeline", { value: timeline });
   Object.defineProperty(app, "sides", { value: sides });
   app.tell("backward", "picture", "selection", "event");
   app.flush();

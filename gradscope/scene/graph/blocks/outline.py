@@ -1,4 +1,4 @@
-"""The blocks of a graph: steps, calls of modules, loops, iterations, double backwards.
+"""The blocks of a graph: ranks, steps, calls of modules, loops, iterations, double backwards.
 
 Each block is a contiguous range of nodes in the order of their creation, so that folding one into a
 box never creates a cycle.
@@ -35,6 +35,7 @@ class MadeBy(Enum):
     """What created the nodes of a block."""
 
     WHOLE = "the program"
+    RANK = "a process of a merged trace"
     STEP = "a step"
     BACKWARD = "a backward with create_graph=True"
     CALL = "a call of a module"
@@ -54,8 +55,9 @@ class NodeBlock:
     first: int  # among the nodes in the order of creation, without leaves next to them
     end: int
     path: str = ""  # of a module
-    number: int = 0  # of a step; of a call, among those of its module; of a backward or a turn;
+    number: int = 0  # of a rank, step, backward or turn; of a call, among those of its module;
     # of a range, that of its first part
+    rank: int = NONE  # in a merged trace
     step: int = NONE  # the number of its step, if steps are distinguished
     turn: int = 0  # the iteration of the surrounding loop that contains it; from 1
     count: int = 1  # of iterations; of the parts of a range
@@ -82,6 +84,8 @@ class Outline:
         self, trace: Trace, columns: GraphColumns, *, loops: bool, steps: bool = False
     ) -> None:
         self.order: Ids = np.flatnonzero(~columns.beside)
+        if len(distinct(columns.whose)) > 1:  # no edge leads from one rank to another
+            self.order = self.order[np.argsort(columns.whose[self.order], kind="stable")]
         names = module_names(trace)
         self.types = {
             names[each.id]: each.type if each.path or each.name else "model"
@@ -89,12 +93,12 @@ class Outline:
         }
         self._loops = loops
         self._steps = steps
-        self._keys = _node_keys(columns, self.order)
+        self._keys = _node_keys(trace, columns, self.order)
         self._known: dict[tuple[str | int, ...], int] = {}
         self._shown: dict[NodeBlock, list[Part]] = {}
         self._key_of: dict[NodeBlock, int] = {}
         self._backwards: Counter[int] = Counter()  # by number: how many blocks it created
-        self._calls: Counter[tuple[int, str]] = Counter()  # of each module, in each step
+        self._calls: Counter[tuple[int, int, str]] = Counter()  # by rank, step and module
         self.whole = NodeBlock("", MadeBy.WHOLE, None, 0, len(self.order))
         numbers = (
             step_numbers(trace) if steps and len(distinct(columns.step[self.order])) > 1 else {}
@@ -108,7 +112,8 @@ class Outline:
         self, columns: GraphColumns, names: dict[int, str], steps: Mapping[int, int]
     ) -> None:
         """Assign nodes to calls of modules; a call is a contiguous range of nodes."""
-        of = [column[self.order] for column in (columns.step, columns.made_in, columns.module)]
+        named = (columns.step, columns.whose, columns.made_in, columns.module)
+        of = [column[self.order] for column in named]
         changes = np.zeros(max(len(self.order) - 1, 0), bool)
         for column in of if steps else of[1:]:
             changes |= column[1:] != column[:-1]
@@ -117,8 +122,10 @@ class Outline:
         for first, end in zip(starts, [*starts[1:], len(self.order)], strict=True):
             if first == end:  # no node at all
                 return
-            step, backward, module = (int(column[first]) for column in of)
+            step, rank, backward, module = (int(column[first]) for column in of)
             chain: list[tuple[MadeBy, int | str]] = []
+            if rank != NONE:
+                chain.append((MadeBy.RANK, rank))
             if step in steps:
                 chain.append((MadeBy.STEP, steps[step]))
             if backward != NONE:
@@ -148,10 +155,13 @@ class Outline:
 
     def _begun(self, parent: NodeBlock, made: MadeBy, name: int | str, first: int) -> NodeBlock:
         step = name if made is MadeBy.STEP else parent.step
+        rank = name if made is MadeBy.RANK else parent.rank
         assert isinstance(step, int)
+        assert isinstance(rank, int)
         if isinstance(name, str):
-            self._calls[step, name] += 1
-            number, path, id = self._calls[step, name], name, f"{name}/{self._calls[step, name]}"
+            call = rank, step, name
+            self._calls[call] += 1
+            number, path, id = self._calls[call], name, f"{name}/{self._calls[call]}"
             if step != NONE:
                 id = f"step{step}/{id}"
         elif made is MadeBy.BACKWARD:
@@ -159,14 +169,16 @@ class Outline:
             number, path, again = name, "", self._backwards[name]
             id = f"backward{name}" + f"/{again}" * (again > 1)
         else:
-            number, path, id = name, "", f"step{name}"
-        block = NodeBlock(id, made, parent, first, first, path=path, number=number, step=step)
+            number, path, id = name, "", f"{made.name.lower()}{name}"
+        if parent.rank != NONE:
+            id = f"rank{rank}/{id}"
+        block = NodeBlock(id, made, parent, first, first, path, number, rank, step)
         parent.parts.append(block)
         return block
 
     def calls(self, block: NodeBlock) -> int:
         """The number of calls of the module, in the same step if steps are distinguished."""
-        return self._calls[block.step, block.path]
+        return self._calls[block.rank, block.step, block.path]
 
     # Loops ---------------------------------------------------------------------------------------
 
@@ -202,7 +214,7 @@ class Outline:
         first, end = _first(parts[0]), _end(parts[-1])
         id = f"{block.id}×{found.count}@{first}"
         loop = NodeBlock(id, MadeBy.LOOP, block, first, end, count=found.count, period=found.period)
-        loop.parts, loop.step = parts, block.step
+        loop.parts, loop.rank, loop.step = parts, block.rank, block.step
         for at, part in enumerate(parts):
             if isinstance(part, NodeBlock):
                 part.parent, part.turn = loop, 1 + at // found.period
@@ -251,7 +263,8 @@ class Outline:
     def _stretch(self, block: NodeBlock, parts: list[Part], number: int, total: int) -> NodeBlock:
         stretch = NodeBlock(
             f"{block.id}…{number}", MadeBy.STRETCH, block, _first(parts[0]), _end(parts[-1]),
-            number=number, count=len(parts), period=total, parts=parts, step=block.step,
+            number=number, count=len(parts), period=total, parts=parts, rank=block.rank,
+            step=block.step,
         )  # fmt: skip
         for part in parts:
             if isinstance(part, NodeBlock):
@@ -280,7 +293,8 @@ class Outline:
             return parts[0]
         first, end = _first(parts[0]), _end(parts[-1])
         block = NodeBlock(f"{loop.id}[{turn + 1}]", MadeBy.TURN, loop, first, end, number=turn + 1)
-        block.parts, block.step, block.turn = parts, loop.step, turn + 1
+        block.parts, block.turn = parts, turn + 1
+        block.rank, block.step = loop.rank, loop.step
         for part in parts:
             if isinstance(part, NodeBlock):
                 part.parent = block
@@ -335,10 +349,17 @@ def _end(part: Part) -> int:
     return part + 1 if isinstance(part, int) else part.end
 
 
-def _node_keys(columns: GraphColumns, order: Ids) -> Ids:
-    """A number for each pair of a name and a stack."""
+def _node_keys(trace: Trace, columns: GraphColumns, order: Ids) -> Ids:
+    """A number for each pair of a name and a stack; ranks of a merged trace share these."""
     names, stacks = (
         np.unique(column[order], return_inverse=True)[1].astype(np.int64)
         for column in (columns.name, columns.stack)
     )
+    if len(distinct(columns.whose)) > 1:
+        known: dict[tuple[tuple[str, int], ...], int] = {}
+        lines = [
+            tuple((frame.file, frame.line) for frame in trace.frames(stack))
+            for stack in distinct(columns.stack[order]).tolist()
+        ]
+        stacks = np.array([known.setdefault(each, len(known)) for each in lines], np.int64)[stacks]
     return names * (int(stacks.max(initial=0)) + 1) + stacks

@@ -8,11 +8,15 @@ from types import MappingProxyType
 from gradscope.analysis.graph.columns import GraphColumns
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.lookups import Ids
+from gradscope.analysis.ranks.whose import ranked
 from gradscope.scene.graph.blocks.outline import MadeBy, NodeBlock, Outline, Part, slowest_turn
 from gradscope.scene.graph.picture import Box, BoxLine, Group, Tone
 from gradscope.scene.readable import count, duration, plural, shorten
 from gradscope.trace.schema import NONE, Frame
 from gradscope.trace.trace import Trace
+
+OF_PROGRAM = (MadeBy.RANK, MadeBy.STEP)
+"""Blocks that are named by a number."""
 
 TITLE_LENGTH, PATH_LENGTH = 44, 24
 """Largest number of characters of a title, and of a shortened path in it."""
@@ -42,8 +46,10 @@ class Titles:
     def title(self, block: NodeBlock) -> str:
         """As in "layer1.0 · BasicBlock · call 2 of 3" and "×1,000 · h = cell(x[t], h)"."""
         match block.made:
+            case MadeBy.RANK:
+                return f"rank {block.number}"
             case MadeBy.STEP:
-                return f"step {block.number}"
+                return f"{ranked(block.rank)}step {block.number}"
             case MadeBy.BACKWARD:
                 usual = f"created during backward {block.number} (create_graph)"
                 return self._backwards.get(block.number, usual)
@@ -120,7 +126,7 @@ class Titles:
 
     def _turn(self, loop: NodeBlock, turn: int) -> str:
         parts = loop.parts[turn * loop.period : (turn + 1) * loop.period]
-        if isinstance(parts[0], NodeBlock) and parts[0].made is MadeBy.STEP:
+        if isinstance(parts[0], NodeBlock) and parts[0].made in OF_PROGRAM:
             return self.title(parts[0])
         if self._by_modules(loop) or (loop.period == 1 and self._paths(loop) > 1):
             return _modules(parts)
@@ -135,7 +141,7 @@ class Titles:
         if loop.period == 1 and isinstance(first, NodeBlock) and isinstance(last, NodeBlock):
             if first.made is MadeBy.LOOP:
                 return self.title(first)
-            if first.made is MadeBy.STEP:
+            if first.made in OF_PROGRAM:
                 return f"{self.title(first)} to {self.title(last)}"
             if self._paths(loop) == 1:
                 return " · ".join(self._call(first))

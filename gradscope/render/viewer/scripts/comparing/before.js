@@ -5,14 +5,14 @@ import { Model, Table } from "../core/data.js";
 
 const PREFIX = "before_";
 /** Tables that the earlier trace has in the page. */
-const KEPT = ["nodes", "edges", "groups", "backwards", "runs", "stacks", "frames"];
+const BEFORE_TABLES = ["nodes", "edges", "groups", "backwards", "runs", "stacks", "frames"];
 
 /** The earlier trace, without events. @param {Model} main */
 export function beforeModel(main) {
   const empty = (/** @type {Table} */ table) => new Table(Object.fromEntries(Object.keys(table.columns).map((name) => [name, new Int32Array(0)])), table.texts);
   /** @type {Record<string, Table>} */
   const tables = Object.fromEntries(Object.entries(main.tables).map(([name, table]) => [name, empty(table)]));
-  for (const name of KEPT) tables[name] = main.tables[PREFIX + name];
+  for (const name of BEFORE_TABLES) tables[name] = main.tables[PREFIX + name];
   for (const name of ["compared", "gone", "calls"]) delete tables[name];
   const model = new Model({ ...main.facts, compared: undefined, focus: [], lanes: [] }, tables);
   model.nodes.columns.lane = new Int32Array(model.nodes.length).fill(-1);

@@ -12,7 +12,7 @@ const NAMES = { after: "after", before: "before", both: "side by side", over: "o
 
 /** The menu above the graph, and the second graph. */
 export class Sides {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {GraphPanel} graph @param {import("../panels/paint.js").Colours} colours */
+  /** @param {import("../core/forward.js").Graphs} graphs @param {GraphPanel} graph @param {import("../paint/paint.js").Colours} colours */
   constructor(graphs, graph, colours) {
     this.graphs = graphs;
     this.app = graphs.main;
@@ -70,7 +70,7 @@ export class Sides {
     this.rows.prepend(frame);
     const before = new Before(this.app);
     this.before = before;
-    this.panel = new GraphPanel(before, this.colours, "-before");
+    this.panel = new GraphPanel(before, this.colours, this.graph.card, "-before");
     before.view = this.panel.view;
     this.app.follow((changes) => { if (changes.has("look")) this.panel?.paintSoon(); });
     return before;

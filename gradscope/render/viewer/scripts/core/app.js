@@ -1,9 +1,10 @@
 /** The state of the page: selection, open groups and position; panels and the address follow it. */
 
 import { Changes } from "./changes.js";
+import { plain, saidIn } from "./fragment.js";
 import { States } from "./state.js";
-import { Tree } from "./tree.js";
-import { Picture, ROOM, rootOf } from "./picture.js";
+import { STEP, Tree } from "./tree.js";
+import { Picture, ROOM } from "./picture.js";
 
 /** @typedef {import("./data.js").Model} Model */
 
@@ -12,7 +13,7 @@ const LEGIBLE = 0.55;
 
 /**
  * What changed, for panels to look at.
- * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range"} Change
+ * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range" | "window"} Change
  */
 
 /** The page's state. */
@@ -32,11 +33,19 @@ export class App {
     this.node = -1;
     this.group = -1;
     this.backward = -1;
+    /** The rank shown, of a merged trace; -1 otherwise. */
+    this.rank = model.facts.ranks[0] ?? -1;
     this.root = 0;
     this.open = new Set();
+    /** The axis of time, from which moments are counted. @type {{least: number, most: number}} */
+    this.axis = { least: 0, most: 1 };
+    /** The moment that the playhead is at, and the last event at or before it. */
+    this.t = 0;
     this.event = 0;
     this.critical = false;
     this.coloring = "kind";
+    /** Whether arrows say the shapes of what they carry. */
+    this.shapes = false;
     /** @type {[number, number] | null} a stretch of time that dims all else */
     this.range = null;
     /** @type {any} */
@@ -49,11 +58,11 @@ export class App {
     this.setBackward(this.firstBackward(), true);
   }
 
-  /** Of several steps the first; else everything. */
+  /** Of several steps of the rank the first; else everything. */
   firstBackward() {
-    const { backwards } = this.model;
-    const steps = new Set(backwards.get("step"));
-    return backwards.length === 1 || steps.size > 1 ? 0 : -1;
+    const rows = this.model.backwardsOf(this.rank);
+    const steps = new Set(rows.map((row) => this.model.backwards.get("step")[row]));
+    return rows.length === 1 || steps.size > 1 ? rows[0] : -1;
   }
 
   /** @param {(changes: Set<Change>) => void} listener */
@@ -79,24 +88,48 @@ export class App {
 
   /** @returns {[number, number]} */
   get events() {
-    return this.states.range(this.backward);
+    return this.states.range(this.backward, this.rank);
   }
 
-  /** Show one backward, or all. @param {number} backward @param {boolean} [quietly] */
+  /** Show one backward, or all of the rank. @param {number} backward @param {boolean} [quietly] */
   setBackward(backward, quietly) {
     this.backward = backward;
-    const { backwards } = this.model;
-    const step = backward >= 0 ? backwards.get("step")[backward] : -1;
-    const root = rootOf(this.tree, step);
+    if (backward >= 0) this.rank = this.model.backwards.get("rank")[backward];
+    const root = this.tree.rootOf(backward, this.rank);
     if (root !== this.root || !this.open.size) {
       this.root = root;
       this.open = this.usual(root);
     }
-    this.event = this.events[1];
+    this.toEnd();
     this.range = null;
     this.states.go(this.event, this.backward);
     this.draw();
     if (!quietly) this.tell("backward", "picture", "event");
+  }
+
+  /** Show another rank: the same backward of the same step, as far as that rank has it. @param {number} rank */
+  setRank(rank) {
+    const { model } = this;
+    const step = model.backwards.get("step");
+    const alike = (/** @type {number} */ whose) => model.backwardsOf(whose).filter((row) => step[row] === step[this.backward]);
+    const [here, there] = [alike(this.rank), alike(rank)];
+    this.rank = rank;
+    const place = Math.min(here.indexOf(this.backward), there.length - 1);
+    this.deselect();
+    this.setBackward(this.backward < 0 ? -1 : there[place] ?? this.firstBackward());
+    this.tell("selection");
+  }
+
+  /** Show the next backward of the rank, or the one before; before the first stand all. @param {number} way */
+  turnBackward(way) {
+    const rows = this.model.backwardsOf(this.rank);
+    const at = rows.indexOf(this.backward) + way;
+    this.setBackward(rows[Math.min(at, rows.length - 1)] ?? (rows.length > 1 ? -1 : this.backward));
+  }
+
+  /** Whether what is shown contains a backward. @param {number} backward */
+  covers(backward) {
+    return this.backward < 0 ? this.model.backwards.get("rank")[backward] === this.rank : this.backward === backward;
   }
 
   /** The groups that are open at first: as many as leave titles legible in the room there is. @param {number} root */
@@ -160,12 +193,15 @@ export class App {
   /** Show the step that a group is in, if another one is shown. @param {number} group @param {boolean} [stay] with the backward shown, which ran what another step had made */
   reveal(group, stay = false) {
     if (group < 0 || this.tree.contains(this.root, group)) return;
-    const step = this.tree.around(group).find((each) => this.tree.form[each] === 1);
-    this.root = step ?? 0;
+    const { tree, model } = this;
+    const step = tree.around(group).find((each) => tree.form[each] === STEP);
+    const rank = model.groups.get("rank")[group];
+    this.root = step ?? tree.ranks.get(rank) ?? 0;
     this.open = this.usual(this.root);
     if (!stay) {
-      this.backward = this.model.backwards.get("step").findIndex((/** @type {number} */ each) => this.tree.steps.get(each) === step);
-      this.event = this.events[1];
+      this.rank = rank;
+      this.backward = model.backwardsOf(rank).find((row) => tree.stepOfBackward(row) === step) ?? -1;
+      this.toEnd();
     }
     this.draw();
     this.tell("backward", "picture", "event");
@@ -228,7 +264,47 @@ export class App {
   go(event) {
     const [first, last] = this.events;
     this.event = Math.min(Math.max(event, first), last);
+    this.t = this.timeOf(this.event);
     this.tell("event");
+  }
+
+  /** Go to a moment. Before the first event shown, the event is the one before that. @param {number} t */
+  goTo(t) {
+    const times = this.model.events.get("t");
+    const [first, last] = this.events;
+    let [low, high] = [times.length ? first - 1 : last, last];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (times[middle] <= t) low = middle;
+      else high = middle - 1;
+    }
+    [this.t, this.event] = [t, low];
+    this.tell("event");
+  }
+
+  /** Go to the next event, or to the one before: each is visited, also where several are at one time. @param {1 | -1} step */
+  turn(step) {
+    const between = this.t > this.timeOf(this.event);
+    if (step > 0 || this.event >= this.events[0]) this.go(step < 0 && between ? this.event : this.event + step);
+  }
+
+  toEnd() {
+    this.event = this.events[1];
+    this.t = this.timeOf(this.event);
+  }
+
+  /** @param {number} event */
+  timeOf(event) {
+    return this.model.events.get("t")[event] ?? 0;
+  }
+
+  /** The group of a module in what is shown; -1 for none. @param {string} path */
+  groupAt(path) {
+    const { tree, model } = this;
+    for (let group = path ? this.root : tree.size; group < tree.size; group += 1) {
+      if (model.groups.text("path", group) === path && tree.contains(this.root, group)) return group;
+    }
+    return -1;
   }
 
   /** The nodes in a group and in those inside it. @param {number} group @returns {Int32Array} */
@@ -272,8 +348,10 @@ export class App {
   get fragment() {
     const parts = [];
     const [, last] = this.events;
+    if (this.rank >= 0) parts.push(`r=${this.rank}`);
     if (this.backward !== this.firstBackward()) parts.push(`b=${this.backward}`);
-    if (this.event !== last) parts.push(`e=${this.event}`);
+    if (this.t !== this.timeOf(this.event)) parts.push(`t=${Math.round(this.t)}`);
+    else if (this.event !== last) parts.push(`e=${this.event}`);
     if (this.node >= 0) parts.push(`n=${encodeURIComponent(this.model.unique(this.node))}`);
     if (this.group >= 0) parts.push(`g=${this.group}`);
     if (this.flipped) parts.push(`o=${this.flipped}`);
@@ -305,25 +383,13 @@ export class App {
     const said = saidIn(fragment);
     const number = (/** @type {string} */ key) => (/^-?\d+$/.test(said.get(key) ?? "") ? Number(said.get(key)) : NaN);
     const backward = number("b");
+    if (this.tree.ranks.has(number("r")) && number("r") !== this.rank) this.setRank(number("r"));
     if (backward >= -1 && backward < this.model.backwards.length) this.setBackward(backward);
     this.flip(said.get("o") ?? "");
     if (number("g") > 0 && number("g") < this.tree.size) this.selectGroup(number("g"));
     const name = plain(said.get("n"));
     if (name) this.selectNode(this.model.nodeNamed(name));
     if (number("e") >= 0) this.go(number("e"));
-  }
-}
-
-/** @param {string} fragment @returns {Map<string, string>} */
-export function saidIn(fragment) {
-  return new Map(fragment.replace(/^#/, "").split("&").map((part) => /** @type {[string, string]} */ (part.split("=", 2))));
-}
-
-/** @param {string | undefined} text as it stands in an address @returns {string} */
-export function plain(text) {
-  try {
-    return decodeURIComponent(text ?? "");
-  } catch {
-    return "";
+    else if (number("t") >= 0) this.goTo(number("t"));
   }
 }

@@ -59,7 +59,9 @@ export class Model {
     this.backwards = backwards;
     this.events = events;
     for (const name of ["pushed", "begun", "ended"]) runs.columns[`${name}_t`] = this.timesOf(runs.get(name));
+    runs.columns.self_ns = ownTimes(runs);
     tables.queue.columns.t = this.timesOf(tables.queue.get("event"));
+    if (tables.calls && nodes !== tables.calls) nodes.columns.op_ns = timesOfCalls(nodes, tables.calls);
     if (!nodes.columns.ordinal) nodes.columns.ordinal = ordinalsOf(nodes, true);
     const size = nodes.length;
     this.gives = new Index(edges.get("tail"), size);
@@ -77,10 +79,42 @@ export class Model {
     this.stackRow = rowsById(tables.stacks);
     this.frameRow = rowsById(tables.frames);
     this.isForward = false;
+    /** @type {Int32Array | undefined} */
+    this.eventRanks = undefined;
     /** Whether some calls created a node, so that the others say why they did not. */
     this.someMade = false;
     this.engineSeen = runs.length > 0;
     this.readySeen = runs.get("pushed").some((/** @type {number} */ each) => each >= 0);
+  }
+
+  /** The rows of the backwards of a rank; all in the trace of one process. @param {number} rank @returns {number[]} */
+  backwardsOf(rank) {
+    const of = this.backwards.get("rank");
+    return [...of.keys()].filter((row) => of[row] === rank);
+  }
+
+  /** As in "rank 0 · step 1 · backward 2 at train.py:9". @param {number} row @param {boolean} [step] whether to say the step */
+  backwardName(row, step = true) {
+    const { backwards } = this;
+    const parts = [backwards.text("title", row)];
+    if (step && backwards.get("step")[row] >= 0) parts.unshift(`step ${backwards.get("step")[row]}`);
+    if (backwards.get("rank")[row] >= 0) parts.unshift(`rank ${backwards.get("rank")[row]}`);
+    return parts.join(" · ");
+  }
+
+  /** The rank of a node, in a merged trace; else -1. @param {number} node */
+  rankOf(node) {
+    return this.groups.get("rank")[this.nodes.get("group")[node]];
+  }
+
+  /** The rank of each event, by its thread. @returns {Int32Array} */
+  get rankOfEvent() {
+    if (!this.eventRanks) {
+      const { threads } = this.tables;
+      const rank = new Map([...threads.get("id")].map((id, row) => [id, threads.get("rank")[row]]));
+      this.eventRanks = Int32Array.from(this.events.get("thread"), (thread) => rank.get(thread) ?? -1);
+    }
+    return this.eventRanks;
   }
 
   /** Why there are no runs of nodes to show. */
@@ -186,6 +220,23 @@ export class Model {
 function rowsById(table) {
   const found = new Map();
   table.get("id").forEach((/** @type {number} */ id, /** @type {number} */ row) => found.set(id, row));
+  return found;
+}
+
+/** Stands for a time that other columns hold. */
+const SAME_TIME = -2;
+
+/** How long each run took without what ran inside it: mostly from its start to its end. @param {Table} runs @returns {Float64Array} */
+function ownTimes(runs) {
+  const [begun, ended] = [runs.get("begun_t"), runs.get("ended_t")];
+  return Float64Array.from(runs.get("self_ns"), (own, run) => (own === SAME_TIME ? ended[run] - begun[run] : own));
+}
+
+/** How long the call of each node took. @param {Table} nodes @param {Table} calls @returns {Float64Array} */
+function timesOfCalls(nodes, calls) {
+  const found = Float64Array.from(nodes.get("op_ns"));
+  const took = calls.get("op_ns");
+  calls.get("made").forEach((/** @type {number} */ node, /** @type {number} */ call) => { if (found[node] === SAME_TIME) found[node] = took[call]; });
   return found;
 }
 

@@ -1,6 +1,7 @@
 /** The forward graph, in the same page as the backward, with a shared selection. */
 
-import { App, plain, saidIn } from "./app.js";
+import { App } from "./app.js";
+import { plain, saidIn } from "./fragment.js";
 import { Model, Table, ordinalsOf } from "./data.js";
 import { DONE, States } from "./state.js";
 import { MODULE } from "./tree.js";
@@ -113,6 +114,7 @@ export class Graphs {
 
   begin() {
     const made = new Forward(this.main);
+    made.rank = this.main.rank;
     made.setBackward(this.main.backward, true);
     made.view = this.main.view;
     made.follow((changes) => { if (changes.has("selection")) this.toBackward(); });
@@ -123,10 +125,15 @@ export class Graphs {
   lead(changes) {
     const { forward, main } = this;
     if (!forward) return;
-    if (changes.has("backward")) forward.setBackward(main.backward);
+    if (changes.has("backward")) {
+      forward.rank = main.rank;
+      forward.setBackward(main.backward);
+    }
     forward.event = main.event;
+    forward.t = main.t;
     forward.range = main.range;
     forward.coloring = main.coloring;
+    forward.shapes = main.shapes;
     if (changes.has("selection")) this.toForward(false);
     forward.tell(...[...changes].filter((each) => each === "event" || each === "look" || each === "range"));
   }

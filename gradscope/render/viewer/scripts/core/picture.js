@@ -11,7 +11,7 @@ export const ROOM = [920, 680];
 const WIDEST = 260;
 const TITLE_FONT = "600 13px system-ui, sans-serif";
 const LINE_FONT = "11px system-ui, sans-serif";
-export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "italic 9px system-ui, sans-serif" };
+export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "13px system-ui, sans-serif" };
 const LONGEST_STUB = 150;
 const LINE = 15;
 const TOP = 22;
@@ -75,9 +75,19 @@ export class Picture {
     const { routes, stubs } = layOut(this.item, this.edges, ROOM, stubText);
     this.routes = routes;
     this.stubs = stubs;
+    this.findEntries();
     this.width = this.item.w;
     this.height = this.item.h;
     this.all = [...this.boxes.values()];
+  }
+
+  /** How far from the left the first route enters each frame: what stands beside its title ends there. */
+  findEntries() {
+    const lines = this.routes.flatMap(({ points }) => points.slice(1).map(([x, y], at) => [Math.min(x, points[at][0]), points[at][1], y]));
+    for (const frame of this.frames) {
+      frame.entry = Infinity;
+      for (const [x, from, to] of lines) if (from <= frame.y && to > frame.y && x > frame.x && x < frame.x + frame.w) frame.entry = Math.min(frame.entry, x - frame.x);
+    }
   }
 
   groupItem(group) {
@@ -148,12 +158,13 @@ export class Picture {
       let to = boxOf[head[edge]];
       let key = "";
       if (leaf) {
+        const users = uses.get(head[edge]) ?? new Set();
+        uses.set(head[edge], users.add(tail[edge]));
         if (from < 0) continue;
         key = `l${head[edge]}u${tail[edge]}`;
         if (!this.boxes.has(key)) {
-          uses.set(head[edge], (uses.get(head[edge]) ?? 0) + 1);
           const group = model.nodes.get("group")[tail[edge]];
-          const made = this.box({ key, is: "leaf", node: head[edge], group, use: uses.get(head[edge]), user: tail[edge] });
+          const made = this.box({ key, is: "leaf", node: head[edge], group, use: users.size, user: tail[edge] });
           made.order = this.orderOf(group, tail[edge]) + (model.isForward ? 0.5 : -0.5);
           this.itemOf.get(group).items.push(made);
         }
@@ -166,6 +177,7 @@ export class Picture {
       if (!found.has(name)) found.set(name, { tail: keyOf(from), head: key, edges: [] });
       found.get(name).edges.push(edge);
     }
+    /** @type {Map<number, Set<number>>} by leaf: who uses it, also where that is folded */
     this.uses = uses;
     for (const { tail: from, head: to } of this.ghosts?.links(this) ?? []) if (!found.has(`${from}>${to}`)) found.set(`${from}>${to}`, { tail: from, head: to, edges: [], ghost: true });
     const all = [...found.values()];
@@ -189,7 +201,7 @@ export class Picture {
       const title = ruler.width(box.title, FONTS.title) + (box.ordinal ? ruler.width(box.ordinal, FONTS.line) + 5 : 0) + box.badges * 15;
       box.titleWidth = ruler.width(box.title, FONTS.title) + 14;
       box.w = Math.min(Math.max(60, title, ...widths), WIDEST) + 20;
-      box.h = TOP + box.lines.length * LINE + 10 + (box.is === "group" ? 8 : 0);
+      box.h = TOP + box.lines.length * LINE + 10;
     }
   }
 
@@ -208,7 +220,7 @@ export class Picture {
     const { group } = box;
     box.title = shorten(tree.title(group), 44);
     box.ordinal = "";
-    box.badges = 1;
+    box.badges = this.model.groups.get("structure")[group] < 0 ? 1 : 2;
     const each = tree.nodeCount[group] / this.model.groups.get("turns")[group];
     const { isForward } = this.model;
     const inside = plural(tree.nodeCount[group], isForward ? "call" : "node") + (Number.isInteger(each) ? `, ${each} each` : "");
@@ -232,9 +244,11 @@ export class Picture {
     box.lines = [];
     const shape = model.nodes.text("shape", node);
     if (shape) box.lines.push(shorten(shape, 34));
-    if (leaf) return;
+    const uses = leaf ? this.uses.get(node).size : 0;
+    if (uses > 1) box.lines.push(`use ${count(box.use)} of ${count(uses)}`);
+    if (leaf && model.isForward) return;
     const frame = model.frameOf(node);
-    if (frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
+    if (!leaf && frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
     if (model.isForward) {
       this.describeCall(box);
       return;
@@ -272,10 +286,5 @@ export class Picture {
 /** @param {number} box */
 export function keyOf(box) {
   return box <= -2 ? `g${-2 - box}` : `n${box}`;
-}
-
-/** The group that is shown first: that of the one step, where it is alone. @param {Tree} tree @param {number} step */
-export function rootOf(tree, step) {
-  return tree.steps.get(step) ?? ALL;
 }
 

@@ -31,9 +31,13 @@ export class States {
     );
   }
 
-  /** The events of a backward, or all. @param {number} backward -1 for all @returns {[number, number]} first and last */
-  range(backward) {
+  /** The events of a backward, or all of a rank: they follow each other. @param {number} backward -1 for all @param {number} rank @returns {[number, number]} first and last */
+  range(backward, rank) {
     const { backwards, events } = this.model;
+    if (backward < 0 && rank >= 0) {
+      const owner = this.model.rankOfEvent;
+      return [Math.max(owner.indexOf(rank), 0), Math.max(owner.lastIndexOf(rank), 0)];
+    }
     if (backward < 0 || backwards.get("first")[backward] < 0) return [0, Math.max(events.length - 1, 0)];
     return [backwards.get("first")[backward], backwards.get("last")[backward]];
   }
@@ -73,6 +77,16 @@ export class States {
   /** Whether it has a state of its own. @param {number} node */
   has(node) {
     return node >= 0;
+  }
+
+  /** The state of several nodes as one: running while some are done and others are not. @param {number[]} counts @returns {number} */
+  together(counts) {
+    const [notRun, waiting, ready, running, done, failed] = counts;
+    if (failed) return FAILED;
+    if (running || done && (waiting || ready)) return RUNNING;
+    if (done) return DONE;
+    if (ready) return READY;
+    return waiting || !notRun ? WAITING : NOT_RUN;
   }
 
   /** How many nodes of each state. @param {Iterable<number>} nodes @returns {number[]} */

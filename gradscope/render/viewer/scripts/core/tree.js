@@ -9,6 +9,7 @@ export const MODULE = 3;
 export const LOOP = 4;
 export const TURN = 5;
 export const STRETCH = 6;
+export const RANK = 7;
 
 /** The groups of a trace, and what lies in each. */
 export class Tree {
@@ -31,15 +32,31 @@ export class Tree {
     this.sumUp();
   }
 
-  /** By number the group of each step; by group the step around it, 0 where there is none. */
+  /** By rank and number the group of each step, by rank its own group; by group the step around it, 0 where there is none. */
   findSteps() {
-    /** @type {Map<number, number>} */
+    const { rank, step } = this.model.groups.columns;
+    /** @type {Map<string, number>} */
     this.steps = new Map();
+    /** @type {Map<number, number>} */
+    this.ranks = new Map();
     this.stepOf = new Int32Array(this.size);
     for (let group = 1; group < this.size; group += 1) {
       this.stepOf[group] = this.form[group] === STEP ? group : this.stepOf[this.parent[group]];
-      if (this.form[group] === STEP) this.steps.set(Number(this.title(group).slice("step ".length)), group);
+      if (this.form[group] === STEP) this.steps.set(`${rank[group]} ${step[group]}`, group);
+      if (this.form[group] === RANK) this.ranks.set(rank[group], group);
     }
+  }
+
+  /** The group of the step of a backward; undefined where steps are not told apart. @param {number} backward */
+  stepOfBackward(backward) {
+    const { rank, step } = this.model.backwards.columns;
+    return this.steps.get(`${rank[backward]} ${step[backward]}`);
+  }
+
+  /** What is drawn of a backward: its step, or else all of its rank. @param {number} backward -1 for all of the rank @param {number} rank */
+  rootOf(backward, rank) {
+    const step = backward >= 0 ? this.stepOfBackward(backward) : undefined;
+    return step ?? this.ranks.get(rank) ?? ALL;
   }
 
   /** Each leaf stands beside the node that uses it first, in each of several steps. */
@@ -72,9 +89,10 @@ export class Tree {
     this.first = new Int32Array(this.size).fill(2 ** 31 - 1);
     this.last = new Int32Array(this.size).fill(-1);
     this.ns = new Float64Array(this.size);
+    this.savedBytes = new Float64Array(this.size);
     this.nodeNs = new Float64Array(nodes.length);
     const [ran, owner] = [runs.get("self_ns"), runs.get("backward")];
-    const step = Array.from(this.model.backwards.get("step"), (each) => this.steps.get(each) ?? 0);
+    const step = Array.from(this.model.backwards.get("step"), (_, row) => this.stepOfBackward(row) ?? 0);
     runs.get("node").forEach((/** @type {number} */ node, /** @type {number} */ run) => {
       if (node < 0) return;
       this.nodeNs[node] += Math.max(ran[run], 0);
@@ -94,13 +112,35 @@ export class Tree {
       this.first[group] = Math.min(this.first[group], node);
       this.last[group] = Math.max(this.last[group], node);
     }
+    const { saved } = this.model.tables;
+    saved.get("node").forEach((/** @type {number} */ node, /** @type {number} */ row) => { if (node >= 0) this.savedBytes[this.of[node]] += saved.get("bytes")[row]; });
+    this.findKinds();
     for (let group = this.size - 1; group > 0; group -= 1) {
       const up = this.parent[group];
+      this.savedBytes[up] += this.savedBytes[group];
       this.nodeCount[up] += this.nodeCount[group];
       this.alarms[up] += this.alarms[group];
       this.ns[up] += this.ns[group];
       this.first[up] = Math.min(this.first[up], this.first[group]);
       this.last[up] = Math.max(this.last[up], this.last[group]);
+    }
+  }
+
+  /** By group the kind that most of its time went to, or most of its nodes where no times are known. */
+  findKinds() {
+    const { nodes, facts } = this.model;
+    const kind = nodes.get("kind");
+    const kinds = facts.kinds.length;
+    const weight = new Float64Array(this.size * kinds);
+    for (let node = 0; node < nodes.length; node += 1) if (!this.model.isLeaf(node)) weight[this.of[node] * kinds + kind[node]] += this.nodeNs[node] || 1e-6;
+    this.mainKind = new Uint8Array(this.size);
+    for (let group = this.size - 1; group >= 0; group -= 1) {
+      let best = 0;
+      for (let each = 0; each < kinds; each += 1) {
+        if (group > 0) weight[this.parent[group] * kinds + each] += weight[group * kinds + each];
+        if (weight[group * kinds + each] > weight[group * kinds + best]) best = each;
+      }
+      this.mainKind[group] = best;
     }
   }
 

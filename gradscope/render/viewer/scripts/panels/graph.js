@@ -1,6 +1,7 @@
 /** The graph panel: the visible part of the picture, and its mouse and touch input. */
 
-import { Painter } from "./paint.js";
+import { cardFacts } from "./card_facts.js";
+import { Painter } from "../paint/paint.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { duration, plural } from "../core/words.js";
 
@@ -11,9 +12,10 @@ const EDGE = 30;
 
 /** The canvas with the graph. */
 export class GraphPanel {
-  /** @param {App} app @param {import("./paint.js").Colours} colours @param {string} [suffix] of the ids of its elements */
-  constructor(app, colours, suffix = "") {
+  /** @param {App} app @param {import("../paint/paint.js").Colours} colours @param {import("./hover_card.js").HoverCard} card @param {string} [suffix] of the ids of its elements */
+  constructor(app, colours, card, suffix = "") {
     this.app = app;
+    this.card = card;
     this.suffix = suffix;
     this.canvas = /** @type {HTMLCanvasElement} */ (document.getElementById(`graph${suffix}`));
     this.map = /** @type {HTMLCanvasElement} */ (document.getElementById(`map${suffix}`));
@@ -48,7 +50,7 @@ export class GraphPanel {
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     for (const name of /** @type {const} */ (["pointerup", "pointercancel"])) canvas.addEventListener(name, (event) => this.release(event));
-    canvas.addEventListener("pointerleave", () => this.hover(""));
+    canvas.addEventListener("pointerleave", () => { this.hover(""); this.card.hide(); });
     canvas.addEventListener("dblclick", (event) => this.openAt(event));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -173,6 +175,7 @@ export class GraphPanel {
 
   /** @param {PointerEvent} event */
   press(event) {
+    this.card.hide();
     this.canvas.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
     this.dragged = 0;
@@ -186,7 +189,8 @@ export class GraphPanel {
       const found = this.at(now[0], now[1]);
       this.canvas.classList.toggle("on", Boolean(found));
       this.hover(found && !found.items ? found.key : "");
-      this.canvas.title = this.inFull(found);
+      if (found) this.card.show(event.clientX, event.clientY, this.inFull(found), cardFacts(this.app, found));
+      else this.card.hide();
       return;
     }
     this.dragged += Math.abs(now[0] - before[0]) + Math.abs(now[1] - before[1]);

@@ -1,9 +1,10 @@
 /** The legend of colours and signs. */
 
 import { hottest, limits } from "../core/heat.js";
+import { STRUCTURE_COLORS, structuresShown } from "../core/structures.js";
 import { duration } from "../core/words.js";
 import { made } from "./outline.js";
-import { LANES, MARKS } from "./paint.js";
+import { LANES, MARKS } from "../paint/paint.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
@@ -25,18 +26,27 @@ export class Legend {
   }
 
   show() {
-    this.element.replaceChildren(...(this.app.coloring === "kind" ? [] : this.scale()), ...this.kindItems(), ...this.signs);
+    this.element.replaceChildren(...this.colors(), ...this.kindItems(), ...this.signs);
   }
 
-  /** @param {string} text @param {string} fill @param {string} line @param {boolean} [round] */
-  sample(text, fill, line, round) {
+  /** @param {string} text @param {string} fill @param {string} line @param {boolean} [square] */
+  sample(text, fill, line, square) {
     const item = made("li");
     const box = made("i");
     box.style.background = fill;
     box.style.borderColor = line;
-    if (round) box.style.borderRadius = "6px";
+    if (square) box.style.borderRadius = "0";
     item.append(box, text);
     return item;
+  }
+
+  /** What the colors of boxes stand for, other than their kinds. */
+  colors() {
+    if (this.app.coloring === "kind") return [];
+    if (this.app.coloring !== "structure") return this.scale();
+    const found = structuresShown(this.app)
+      .map(({ number, words }) => this.sample(words, `var(--structure-${number % STRUCTURE_COLORS}-fill)`, `var(--structure-${number % STRUCTURE_COLORS}-line)`));
+    return found.length ? found : [made("li", "", "no structure occurs more than once here")];
   }
 
   /** The kinds that have a colour: only leaves if colours stand for times. */

@@ -5,8 +5,9 @@ import { count, duration, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
-const SEVERITIES = ["note", "warning", "error"];
+export const SEVERITIES = ["note", "warning", "error"];
 const ROWS = 15;
+const SLOW_LINES = 8;
 
 /** A finding, as `inspect` shows it. @param {import("../core/data.js").Model} model @param {number} row @returns {HTMLElement} */
 export function finding(model, row) {
@@ -17,7 +18,8 @@ export function finding(model, row) {
   card.append(made("p", "", findings.text("message", row)));
   if (findings.text("place", row)) {
     const where = made("p");
-    where.append(made("span", "soft", `${findings.text("place", row)}  `), made("code", "", findings.text("code", row)));
+    const inside = findings.text("where", row);
+    where.append(made("span", "soft", `${findings.text("place", row)}${inside && ` (${inside})`}  `), made("code", "", findings.text("code", row)));
     card.append(where);
   }
   for (const [column, name] of [["why", "why"], ["fix", "fix"], ["sure", "certainty:"]]) {
@@ -38,10 +40,7 @@ export class Findings {
     const { findings } = app.model.tables;
     /** @type {HTMLElement} */ (document.getElementById("tab-findings")).textContent = `Findings (${findings.length})`;
     for (let row = 0; row < findings.length; row += 1) this.element.append(this.card(row));
-    const { unchecked, faults } = app.model.facts;
-    if (!findings.length) this.element.append(made("p", "", "No problems found."));
-    if (unchecked) this.element.append(made("p", "soft", `${plural(unchecked, "rule")} could not be checked because the recording lacks the data: gradscope inspect lists them.`));
-    for (const fault of faults) this.element.append(made("p", "soft", fault));
+    if (!findings.length) this.element.append(made("p", "", app.model.facts.summary.verdict));
   }
 
   /** @param {number} row */
@@ -72,7 +71,15 @@ export class Findings {
   }
 }
 
-/** The slowest nodes, names of nodes, forward operations and modules. */
+/** The place of a slow line, as a link to its nodes if it is in the program. @param {App} app @param {number} row of `slow_lines` */
+export function toLine(app, row) {
+  const { slow_lines: lines } = app.model.tables;
+  const frame = lines.get("frame")[row];
+  const place = lines.text("place", row);
+  return frame >= 0 ? link(place, () => app.selectLine(frame)) : place;
+}
+
+/** The slowest lines, nodes, names of nodes, forward operations and modules. */
 export class Slowest {
   /** @param {App} app */
   constructor(app) {
@@ -85,22 +92,34 @@ export class Slowest {
   show() {
     const { app, element } = this;
     element.replaceChildren();
+    this.lines();
     if (!app.model.engineSeen) element.append(made("p", "soft", app.model.nodes.length ? "Not recorded at level graph: times. Use --level engine." : "No backward ran: nothing required a gradient."));
     else this.nodes();
     const tables = app.model.tables;
-    this.names("By name, all backwards", tables.slow_nodes, (name) => this.slowestOf(name));
+    this.names(app.rank < 0 ? "By name, all backwards" : "By name, all backwards of all ranks", tables.slow_nodes, (name) => this.slowestOf(name));
     this.names("Operations of the forward pass", tables.slow_ops);
     this.modules();
+  }
+
+  lines() {
+    const { slow_lines: lines } = this.app.model.tables;
+    if (!lines.length) return;
+    this.title("Lines, all steps");
+    this.element.append(listed([...Array(lines.length).keys()], (row) => {
+      const parts = [["operations", "ops"], ["backward", "backward"], ["before its calls", "between"]];
+      const said = parts.filter(([, column]) => lines.get(column)[row] > 0).map(([name, column]) => `${name} ${duration(lines.get(column)[row])}`);
+      return [toLine(this.app, row), made("span", "much", duration(lines.get("all")[row])), made("code", "line", lines.text("text", row)), made("span", "soft", said.join(", "))];
+    }, SLOW_LINES, "slow"));
   }
 
   nodes() {
     const { app } = this;
     const { runs } = app.model;
     const own = runs.get("self_ns");
-    const rows = [...own.keys()].filter((run) => own[run] > 0 && runs.get("node")[run] >= 0 && (app.backward < 0 || runs.get("backward")[run] === app.backward));
+    const rows = [...own.keys()].filter((run) => own[run] > 0 && runs.get("node")[run] >= 0 && app.covers(runs.get("backward")[run]));
     rows.sort((one, other) => own[other] - own[one]);
     const whole = rows.reduce((sum, run) => sum + own[run], 0) || 1;
-    this.title("Nodes");
+    this.title(app.backward < 0 ? "Nodes, all backwards" : "Nodes of this backward");
     this.element.append(listed(rows, (run) => {
       const node = runs.get("node")[run];
       return [
@@ -116,7 +135,7 @@ export class Slowest {
     const { runs } = app.model;
     const backward = runs.get("backward")[run];
     const node = runs.get("node")[run];
-    if (app.backward >= 0 && app.backward !== backward) app.setBackward(backward);
+    if (!app.covers(backward)) app.setBackward(backward);
     app.selectNode(node);
     app.unfold(node);
     app.go(runs.get("begun")[run]);
@@ -161,9 +180,10 @@ export class Slowest {
   modules() {
     const { modules } = this.app.model.tables;
     const own = modules.get("self");
-    const rows = [...own.keys()].filter((row) => own[row] > 0).sort((one, other) => own[other] - own[one]);
+    const rank = modules.get("rank");
+    const rows = [...own.keys()].filter((row) => own[row] > 0 && rank[row] === this.app.rank).sort((one, other) => own[other] - own[one]);
     if (!rows.length) return;
-    this.title("Modules, backward");
+    this.title(this.app.rank < 0 ? "Modules, backward" : `Modules of rank ${this.app.rank}, backward`);
     this.element.append(listed(rows, (row) => [
       link(modules.text("name", row), () => this.module(modules.text("path", row))), made("span", "soft", modules.text("type", row)), made("span", "much", duration(own[row])),
     ], ROWS, "row"));
@@ -171,12 +191,7 @@ export class Slowest {
 
   /** @param {string} path */
   module(path) {
-    const { tree, model } = this.app;
-    for (let group = this.app.root; group < tree.size; group += 1) {
-      if (model.groups.text("path", group) === path && tree.contains(this.app.root, group)) {
-        this.app.showGroup(group);
-        return;
-      }
-    }
+    const group = this.app.groupAt(path);
+    if (group >= 0) this.app.showGroup(group);
   }
 }

@@ -1,12 +1,12 @@
 /** The details of the selection: state, gradients, order, saved values, source lines. */
 
-import { since } from "./compared.js";
-import { finding } from "./lists.js";
-import { chip, link, made } from "./outline.js";
+import { since } from "../comparing/compared.js";
+import { finding } from "../panels/lists.js";
+import { chip, link, made } from "../panels/outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { CallFacts } from "./call_facts.js";
 import { Source } from "./source.js";
-import { MARKS } from "./paint.js";
+import { MARKS } from "../paint/paint.js";
 import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
@@ -85,29 +85,14 @@ export class Details extends CallFacts {
     element.append(made("p", "under", `${facts.producer}, level ${facts.level || "unknown"}; ${part}.`));
     const { whole } = facts;
     this.facts([
+      ...(app.rank < 0 ? [] : [/** @type {[string, string]} */ (["rank", `${app.rank}, one of ${count(facts.ranks.length)}; the figures below are of all`])]),
       ["nodes", count(whole.nodes)], ["edges", count(whole.edges)], ["backwards", count(whole.backwards)], ["events", count(whole.events)],
       ["in this view", `${plural(this.graphs.shown.tree.nodeCount[this.graphs.shown.root], this.graphs.shown === app ? "node" : "call")}, ${plural(this.graphs.shown.picture.all.length, "box", "boxes")} drawn`],
     ]);
     element.append(made("p", "soft", "Select a node, a bar, a finding or a line: all panels follow. A double click opens or folds a box. Press ? for the keys."));
-    this.missing();
     this.aboutForward();
     if (app.backward >= 0) this.backward(app.backward);
     this.source.show(-1);
-  }
-
-  missing() {
-    const { model } = this.app;
-    const said = [...model.facts.notes];
-    if (!model.nodes.length) said.push("Nothing in the recording required a gradient: there is no backward, only the forward graph.");
-    else if (!model.engineSeen) said.push("Not recorded at level graph: the order, times and states of nodes. Use --level engine.");
-    else if (!model.readySeen) said.push("Not recorded: when nodes became ready, so they change from waiting directly to running.");
-    if (!model.tables.values.length) said.push("Not recorded: values of tensors. Use --level values.");
-    if (model.facts.inferred.includes("push")) said.push("PyTorch reports which nodes ran and when; queues, counts and sums are inferred from the engine's rules.");
-    if (!said.length) return;
-    this.section("Not recorded or inferred");
-    const list = made("ul");
-    for (const each of said) list.append(made("li", "soft", each));
-    this.element.append(list);
   }
 
   /** @param {number} backward */
@@ -117,7 +102,7 @@ export class Details extends CallFacts {
     this.section("This backward");
     const begin = backwards.get("begin")[backward];
     const end = backwards.get("end")[backward];
-    const facts = /** @type {[string, string | Node][]} */ ([["called", backwards.text("title", backward)]]);
+    const facts = /** @type {[string, string | Node][]} */ ([["called", model.backwardName(backward, false)]]);
     if (end >= 0) facts.push(["took", duration(end - begin)]);
     else facts.push(["took", "did not end"]);
     const error = backwards.text("error", backward);
@@ -286,12 +271,14 @@ export class Details extends CallFacts {
   /** @param {number} node */
   runs(node) {
     const { app } = this;
-    const { runs, backwards } = app.model;
-    const rows = app.model.runsOf.of(node);
+    const { model } = app;
+    const { runs, backwards } = model;
+    const rows = model.runsOf.of(node);
     if (rows.length < 2) return;
     this.section(`Ran ${rows.length} times`);
+    const rank = model.rankOf(node) < 0 ? "" : `rank ${model.rankOf(node)}, `;
     this.list(rows, (run) => [
-      link(`backward ${backwards.get("number")[runs.get("backward")[run]]}`, () => { app.setBackward(runs.get("backward")[run]); app.selectNode(node); }),
+      link(`${rank}backward ${backwards.get("number")[runs.get("backward")[run]]}`, () => { app.setBackward(runs.get("backward")[run]); app.selectNode(node); }),
       made("span", "soft", ` ${ordinal(Math.max(runs.get("position")[run], 0))}, ${duration(runs.get("self_ns")[run])}`),
     ]);
   }

@@ -1,6 +1,6 @@
 /** Facts about a node besides its runs: values, saved values, hooks, the call that created it. */
 
-import { link, made } from "./outline.js";
+import { link, made } from "../panels/outline.js";
 import { byteCount, count, duration, number, plural } from "../core/words.js";
 
 const MOST_NUMBERS = 12;
@@ -93,6 +93,7 @@ export class NodeFacts {
     if (nodes.text("module", node)) facts.push(["module", nodes.text("module", node)]);
     const group = this.app.homeOf(node);
     if (group > 0) facts.push(["in", link(tree.title(group), () => this.app.selectGroup(group))]);
+    if (model.rankOf(node) >= 0) facts.push(["rank", String(model.rankOf(node))]);
     if (nodes.get("step")[node] >= 0) facts.push(["step", String(nodes.get("step")[node])]);
     if (nodes.get("made_in")[node] >= 0) facts.push(["created in", `backward ${nodes.get("made_in")[node]} (create_graph)`]);
     if (nodes.get("sequence")[node] >= 0) facts.push(["sequence_nr", count(nodes.get("sequence")[node])]);

@@ -1,7 +1,7 @@
 /** Facts about a forward call: inputs, results, the node it created, or why it created none. */
 
-import { since } from "./compared.js";
-import { chip, link, listed, made } from "./outline.js";
+import { since } from "../comparing/compared.js";
+import { chip, link, listed, made } from "../panels/outline.js";
 import { GradientFacts } from "./gradients.js";
 import { MODULE } from "../core/tree.js";
 import { duration, plural } from "../core/words.js";
@@ -91,14 +91,11 @@ export class CallFacts extends GradientFacts {
     this.element.append(listed(calls, (call) => [link(model.title(call), () => forward.selectNode(call)), made("span", "soft", ` ${model.nodes.text("shape", call)}`)], 12));
   }
 
-  /** Notes about the forward graph: what is left out, inferred, and not recorded. */
+  /** What the boxes and arrows of the forward graph are, where it is shown. */
   aboutForward() {
-    const { forward } = this.app.model.facts;
-    this.section("The forward graph");
-    const list = made("ul");
-    for (const each of forward.notes ?? [forward.absent]) list.append(made("li", "soft", each));
-    const arrows = forward.in_order ? "arrows lead to the next call in time, since which tensor goes where is not recorded" : "arrows are tensors, from data to results";
-    if (this.graphs.isThere) list.append(made("li", "soft", `Boxes are calls; ${arrows}. State colors are those of the node that a call created.`));
-    this.element.append(list);
+    const { graphs } = this;
+    if (graphs.shown === graphs.main) return;
+    const arrows = this.app.model.facts.forward.in_order ? "arrows lead to the next call in time, since which tensor goes where is not recorded" : "arrows are tensors, from data to results";
+    this.element.append(made("p", "soft", `Boxes are calls; ${arrows}. State colors are those of the node that a call created.`));
   }
 }

@@ -1,6 +1,6 @@
 /** The page's trace compared with an earlier one: first differences, new, gone and slower nodes. */
 
-import { link, listed, made } from "./outline.js";
+import { link, listed, made } from "../panels/outline.js";
 import { FASTER, SLOWER } from "../core/changes.js";
 import { count, duration, plural } from "../core/words.js";
 
@@ -43,7 +43,7 @@ function timesOf(changes, node) {
 
 /** The list on the left. */
 export class Compared {
-  /** @param {App} app @param {import("../core/forward.js").Graphs} graphs @param {import("../comparing/sides.js").Sides} sides */
+  /** @param {App} app @param {import("../core/forward.js").Graphs} graphs @param {import("./sides.js").Sides} sides */
   constructor(app, graphs, sides) {
     this.app = app;
     this.graphs = graphs;

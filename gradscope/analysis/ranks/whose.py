@@ -1,0 +1,46 @@
+"""The rank of each row of a merged trace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradscope.analysis.lookups import Ids
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+
+class RankOf:
+    """Looks up ranks by the ids of rows; a trace of one process has none."""
+
+    def __init__(self, trace: Trace) -> None:
+        facts = trace.meta.get("ranks", ())
+        known = facts if len(facts) > 1 else ()
+        self.numbers: tuple[int, ...] = tuple(each.get("rank", 0) for each in known)
+        self._ids = [each.get("ids", {}) for each in known]
+
+    def of(self, table: str, ids: Ids) -> Ids:
+        """The rank of each row of a table; NONE where it is unknown."""
+        found = np.full(len(ids), NONE, np.int64)
+        for number, of_rank in zip(self.numbers, self._ids, strict=True):
+            first, end = of_rank.get(table, (0, 0))
+            found[(ids >= first) & (ids < end)] = number
+        return found
+
+    def one(self, table: str, id: int) -> int:
+        """The rank of one row; NONE if it is unknown."""
+        return int(self.of(table, np.array([id], np.int64))[0])
+
+    def words(self, table: str, id: int) -> str:
+        """As in "rank 1, ", before the name of a step or backward; "" if there is one process."""
+        return ranked(self.one(table, id))
+
+
+def on_ranks(trace: Trace) -> str:
+    """As in " on 2 ranks", after the name of a step; "" in the trace of one process."""
+    many = len(trace.once(RankOf).numbers)
+    return f" on {many} ranks" if many else ""
+
+
+def ranked(rank: int) -> str:
+    """As in "rank 1, "; "" for NONE."""
+    return "" if rank == NONE else f"rank {rank}, "

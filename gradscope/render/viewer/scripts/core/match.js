@@ -1,0 +1,45 @@
+/** How well names match what is looked for: exactly, at a beginning, somewhere, as an abbreviation, as a regular expression. */
+
+export const EXACT = 0;
+export const LAST_PART = 1;
+export const BEGINNING = 2;
+export const WORD = 3;
+export const ANYWHERE = 4;
+export const ABBREVIATED = 5;
+export const NO_MATCH = 9;
+/** Shorter abbreviations would match too much. */
+const SHORTEST_ABBREVIATION = 3;
+const PATTERN = /^\/(.+?)\/?$/;
+
+/** @typedef {(text: string) => number} Matches how well a text in lower case matches; NO_MATCH where it does not */
+
+/** What a search term matches: `/…/` is a regular expression. @param {string} term @returns {Matches | string} a string: why it is not understood */
+export function matcher(term) {
+  const pattern = PATTERN.exec(term);
+  if (pattern) {
+    try {
+      const expression = new RegExp(pattern[1], "i");
+      return (text) => (text && expression.test(text) ? ANYWHERE : NO_MATCH);
+    } catch {
+      return `not a regular expression: ${pattern[1]}`;
+    }
+  }
+  const wanted = term.toLowerCase();
+  const abbreviation = wanted.length >= SHORTEST_ABBREVIATION && /^\w+$/.test(wanted) ? abbreviationOf(wanted) : null;
+  return (text) => matchOf(text, wanted, abbreviation);
+}
+
+/** Letters in their order, the first at the beginning of a word. @param {string} wanted */
+function abbreviationOf(wanted) {
+  return new RegExp(`(?:^|[^a-z0-9])${[...wanted].join("[a-z0-9]*?_?")}`);
+}
+
+/** @param {string} text @param {string} wanted @param {RegExp | null} abbreviation */
+function matchOf(text, wanted, abbreviation) {
+  const at = text.indexOf(wanted);
+  if (at < 0) return abbreviation?.test(text) ? ABBREVIATED : NO_MATCH;
+  if (text.length === wanted.length) return EXACT;
+  if (text.endsWith(`.${wanted}`)) return LAST_PART;
+  if (at === 0) return BEGINNING;
+  return /[^a-z0-9]/.test(text[at - 1]) ? WORD : ANYWHERE;
+}

@@ -1,0 +1,76 @@
+"""Ranks that train together on PyTorch with gloo, recorded and merged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.waits import rank_waits
+from gradscope.analysis.report import inspect
+from gradscope.scene.viewer.scene import viewer_scene
+from gradscope.trace.schema import GraphTask
+from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
+from tests.record.running import LONG, House
+from tests.shared.forked_starts import GRADSCOPE
+
+pytestmark = pytest.mark.torch
+
+STEPS = 3
+SCRIPT = f"""
+import os, time
+import torch
+import torch.distributed as dist
+from torch import nn
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+store = "file://" + os.path.abspath("store")
+dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+judge, maker = nn.Linear(4, 1), nn.Sequential(*[nn.Linear(4, 4) for _ in range(1 + rank)])
+optimizer = torch.optim.SGD([*judge.parameters(), *maker.parameters()], lr=0.1)
+for step in range({STEPS}):
+    optimizer.zero_grad()
+    made = maker(torch.randn(8, 4))
+    judge(made.detach()).mean().backward()
+    (-judge(made).mean()).backward()
+    if rank == 1 and step == 2:
+        time.sleep(1)
+    for parameter in judge.parameters():
+        dist.all_reduce(parameter.grad)
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def trained_together(house: House, size: int) -> Trace:
+    """The merged trace of ranks with different graphs and two backwards in each step."""
+    house.write(SCRIPT)
+    command = (GRADSCOPE, "trace", "-q", "--on", "torch", "script.py")
+    started = [
+        house.start(*command, env={"RANK": str(rank), "WORLD_SIZE": str(size)})
+        for rank in range(size)
+    ]
+    for process in started:
+        _, err = process.communicate(timeout=LONG)
+        assert process.returncode == 0, err
+    return merged([house.recorded(f"trace.rank{rank}.json") for rank in range(size)])
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_steps_backwards_and_waits_are_those_of_their_ranks(house: House, size: int) -> None:
+    trace = trained_together(house, size)
+    report = inspect(trace)
+
+    assert list(check(trace)) == []
+    assert (report.summary.steps, report.summary.ranks) == (STEPS, size)
+    assert len(trace.table(GraphTask)) == 2 * STEPS * size
+    waits = rank_waits(trace)
+    assert (waits.collectives, waits.unmatched) == (2 * STEPS, 0)
+    late = [wait for wait in waits.waits if wait.step == 2 and wait.number == 4]
+    assert {wait.rank for wait in late} == {*range(size)} - {1}
+    assert {wait.on for wait in late} == {1}
+    backwards = viewer_scene(trace).tables["backwards"]
+    ranks, steps = (np.asarray(backwards[name]).tolist() for name in ("rank", "step"))
+    assert ranks == [rank for rank in range(size) for _ in range(2 * STEPS)]
+    assert steps == [0, 0, 1, 1, 2, 2] * size
