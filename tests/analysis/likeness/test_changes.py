@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gradscope.analysis.likeness import compare
 from gradscope.analysis.likeness.changes.edits import edits
-from gradscope.trace.schema import Source
+from gradscope.trace.schema import Edge, Frame, GraphTask, Node, Source, Stack
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import script_on_gradscope, script_on_pytorch
 from tests.shared.by_hand import trace_of
@@ -74,6 +75,10 @@ TABLE: dict[str, tuple[tuple[str, ...], list[str]]] = {
     "module": (("nn.ReLU()", "nn.Tanh()"), [
         "ReLU → Tanh (`act`), train.py:27", f"{ACT}, train.py:23",
     ]),
+    "modules of a kind": (
+        ("F.gelu(self.fc1(x))", "self.drop(self.fc1(x))"),
+        ["Gelu → Mul, 2 places, train.py:14"],
+    ),
     "argument": ((", 0.2)", ", 0.1)"), ["negative_slope 0.2 → 0.1 of LeakyRelu, train.py:27"]),
     "learning rate": (("lr=0.1", "lr=0.01"), ["lr 0.1 → 0.01 (SGD), train.py:37"]),
     "momentum": (("momentum=0.9", "momentum=0.8"), ["momentum 0.9 → 0.8 (SGD), train.py:37"]),
@@ -218,6 +223,18 @@ def test_a_change_knows_its_nodes_in_both_traces() -> None:
     assert (gone.text, gone.gone, gone.nodes) == ("Cos is gone, net.py:5", (4,), ())
 
 
+def test_without_the_source_a_line_that_changed_is_found_at_its_nodes() -> None:
+    one, other = chain(Mul=1, Exp=1), chain(Mul=1, Exp=1)
+    frames = [
+        replace(row, text="x = exp(x)") if isinstance(row, Frame) and row.id == 1 else row
+        for row in (*other.rows(Frame), *other.rows(Stack), *other.rows(Node), *other.rows(Edge))
+    ]
+    (change,) = compare(one, trace_of(*frames, *other.rows(GraphTask))).changes
+
+    assert change.text == "names: a node is created by a line that changed, net.py:2"
+    assert (change.one.text, change.other.text) == ("x = x.exp()", "x = exp(x)")
+
+
 def edited(before: str, after: str) -> list[str]:
     one, other = (trace_of(Source(0, "train.py", text)) for text in (before, after))
     return [each.words for each in edits(one, other)]
@@ -235,6 +252,17 @@ def test_an_edit_is_shown_as_the_tokens_that_differ_or_as_a_short_line() -> None
 
     assert edited(long.format(1), long.format("x.y(-1)")) == ["`first=1` → `first=x.y(-1)`"]
     assert edited("x = f(1)\n", "x = f(2)\n") == ["`x = f(1)` → `x = f(2)`"]
+    long = "optimizer = Optimizer(parameters, betas=({}, 0.999), second=2)\n"
+    assert edited(long.format(0.5), long.format(0.9)) == [
+        "`betas=(0.5, 0.999)` → `betas=(0.9, 0.999)`"
+    ]
+    long = "self.blocks = nn.Sequential(*(Block() for _ in range({})))\n"
+    assert edited(long.format("DEPTH"), long.format("DEPTH + 1")) == [
+        "`range(DEPTH)` → `range(DEPTH + 1)`"
+    ]
+    long = "self.layers = nn.Sequential(nn.Linear(8, 8), {}, nn.Linear(8, 8))\n"
+    assert edited(long.format("nn.ReLU()"), long.format("nn.Tanh()")) == ["`nn.ReLU` → `nn.Tanh`"]
+    assert edited(long.format("f(1)"), long.format("g(1, h(2))")) == ["`f(1)` → `g(1, h(2))`"]
     assert edited("x = 1\n", "x = 1\ny = 2\n") == ["new: `y = 2`"]
     assert edited("x = 1\ny = 2\n", "y = 2\n") == ["gone: `x = 1`"]
     assert edited("not python (\n", "not python [\n") == ["`not python (` → `not python [`"]

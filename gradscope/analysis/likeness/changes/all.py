@@ -21,12 +21,6 @@ from gradscope.trace.schema import NONE, Module, Node, StepAct
 from gradscope.trace.trace import Trace
 
 ORDER = list(ChangeKind)
-STRUCTURAL = frozenset((
-    ChangeKind.REPLACED, ChangeKind.ARGUMENT, ChangeKind.NEW, ChangeKind.GONE, ChangeKind.LEAF,
-    ChangeKind.GRADIENT, ChangeKind.SIZE, ChangeKind.RENAMED, ChangeKind.ORDER,
-    ChangeKind.STEPS,
-))  # fmt: skip
-"""Kinds after which differences of events and values follow."""
 
 
 def changes(both: Both, sections: Sequence[Section]) -> tuple[Change, ...]:
@@ -44,20 +38,23 @@ def changes(both: Both, sections: Sequence[Section]) -> tuple[Change, ...]:
     found += modules_renamed(both)
     found += steps(both)
     found += edited(one, other, found)
-    if not any(each.kind in STRUCTURAL for each in found):
-        found += _others(sections)
+    if all(each.kind is ChangeKind.LINE for each in found):
+        found += _others(sections, edited=bool(found))
     found += _values(both, sections, alone=not found)
     return tuple(sorted(found, key=lambda each: ORDER.index(each.kind)))
 
 
-def _others(sections: Sequence[Section]) -> Iterator[Change]:
-    """Aspects that differ though no other change explains it, except values."""
+def _others(sections: Sequence[Section], *, edited: bool) -> Iterator[Change]:
+    """The first aspect that differs though no other change explains it, except values.
+
+    `edited`: nodes may be created by lines that changed.
+    """
     for section in sections:
-        if section.first is None or section.kind in (Aspect.VALUES, Aspect.ARGUMENTS):
-            continue
         first = section.first
-        if section.kind is Aspect.NAMES and {what for what, _ in section.counts} <= EDITED:
-            continue  # said as edited lines
+        if first is None or section.kind in (Aspect.VALUES, Aspect.ARGUMENTS):
+            continue
+        if edited and section.kind is Aspect.NAMES and {w for w, _ in section.counts} <= EDITED:
+            continue
         sides = first.one.site, first.other.site
         nodes = (first.other.node,) if first.other.node != NONE else ()
         words = f"{section.kind}: {first.what}"

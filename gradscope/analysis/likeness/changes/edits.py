@@ -101,7 +101,7 @@ def _edit(one: tuple[tuple[Trace, Source], list[Line]],
     return Edit(sites[0], sites[1], gone, new, (numbers[0], numbers[1]))
 
 
-def _between(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str]:
+def _between(one: Tokens, other: Tokens) -> tuple[str, str]:
     """The tokens of two lines that differ, with the name they are given to: `lr=0.1`, `lr=0.01`.
 
     Empty if the lines differ from their beginning.
@@ -112,12 +112,69 @@ def _between(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str]:
         begin += 1
     while end < least - begin and one[-1 - end] == other[-1 - end]:
         end += 1
-    while begin >= 2 and one[begin - 1] in JOINTS and one[begin - 2].isidentifier():
-        begin -= 2
-    if not begin:
+    span = _balanced((one, other), begin, end)
+    first = {tokens[span[0] : len(tokens) - span[1]][:1] for tokens in (one, other)}
+    if any(not token or not token[0].isidentifier() for token in first):
+        span = _enclosed(one, *span)  # a number in a list or a call: with the list, or the call
+    if not span[0]:
         return "", ""
-    first, second = (each[begin : len(each) - end] for each in (one, other))
-    return _joined(first), _joined(second)
+    texts = [_joined(tokens[span[0] : len(tokens) - span[1]]) for tokens in (one, other)]
+    return texts[0], texts[1]
+
+
+Tokens = tuple[str, ...]
+OPENING, CLOSED = frozenset("([{"), frozenset(")]}")
+
+
+def _balanced(lines: tuple[Tokens, Tokens], begin: int, end: int) -> tuple[int, int]:
+    """Extend what differs, up to `end` tokens before the end, until all brackets are closed."""
+    for tokens in lines:
+        depth = lowest = 0
+        for token in tokens[begin : len(tokens) - end]:
+            depth += (token in OPENING) - (token in CLOSED)
+            lowest = min(lowest, depth)
+        for _ in range(-lowest):
+            begin = _opener(tokens, begin)
+        for _ in range(depth - lowest):
+            end = _closer(tokens, end)
+    return _with_name(lines[0], begin), end
+
+
+def _enclosed(tokens: Tokens, begin: int, end: int) -> tuple[int, int]:
+    """Extend it to the brackets around it, unless there are none, or it has a name."""
+    opener = _opener(tokens, begin)
+    if "=" in tokens[max(begin - 1, 0) : begin + 2] or tokens[opener] not in OPENING:
+        return begin, end
+    return _with_name(tokens, opener), _closer(tokens, end)
+
+
+def _opener(tokens: Tokens, begin: int) -> int:
+    """The place of the bracket around a place; 0 if there is none."""
+    depth = 0
+    for at in range(begin - 1, -1, -1):
+        depth += (tokens[at] in CLOSED) - (tokens[at] in OPENING)
+        if depth < 0:
+            return at
+    return 0
+
+
+def _closer(tokens: Tokens, end: int) -> int:
+    """The same to the right: how many tokens follow the bracket."""
+    depth = 0
+    for left in range(end, 0, -1):
+        depth += (tokens[-left] in OPENING) - (tokens[-left] in CLOSED)
+        if depth < 0:
+            return left - 1
+    return 0
+
+
+def _with_name(tokens: Tokens, begin: int) -> int:
+    """Where the name begins that a call, or a value, is given to."""
+    if begin and begin < len(tokens) and tokens[begin] in OPENING:
+        begin -= tokens[begin - 1].isidentifier()
+    while begin >= 2 and tokens[begin - 1] in JOINTS and tokens[begin - 2].isidentifier():
+        begin -= 2
+    return begin
 
 
 JOINTS = frozenset((".", "="))
@@ -125,7 +182,7 @@ CLOSED_UP = frozenset(("(", "[", "{", ".", "@", "="))
 CLOSING = frozenset((")", "]", "}", ",", ".", ":", "=", "(", "["))
 
 
-def _joined(tokens: tuple[str, ...]) -> str:
+def _joined(tokens: Tokens) -> str:
     """Tokens as a line, with the usual spaces."""
     found, last, unary = "", "(", False
     for text in tokens:

@@ -14,6 +14,7 @@ from gradscope.analysis.likeness.changes.change import (
     ChangeKind,
     counted,
     in_a_row,
+    some,
     steps_said,
 )
 from gradscope.analysis.likeness.changes.model import ModulesOfBoth
@@ -42,6 +43,7 @@ class GapGroup:
     sites: dict[Site, Site] = field(default_factory=dict)  # in the second by those in the first
     gone: list[int] = field(default_factory=list)
     new: list[int] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)  # of replaced modules
 
 
 def gaps(both: Both, steps: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> Iterator[Gap]:
@@ -125,9 +127,11 @@ class Gaps:
         old_names = tuple(self._name(0, node) for node in gone)
         new_names = tuple(self._name(1, node) for node in new)
         if both:
-            words = self._modules.replaced(self._paths(0, gone), self._paths(1, new))
+            words, path = self._modules.replaced(self._paths(0, gone), self._paths(1, new))
             words = words or f"{in_a_row(old_names)} → {in_a_row(new_names)}"
-            self._add((old_names, new_names, words), ChangeKind.REPLACED, words, step, gone, new)
+            key = old_names, new_names, words
+            self._add(key, ChangeKind.REPLACED, words, step, gone, new)
+            self._groups[key].paths.add(path)
         else:
             kind = ChangeKind.GONE if gone else ChangeKind.NEW
             are = "are" if len(gone or new) > 1 else "is"
@@ -168,6 +172,8 @@ class Gaps:
             leaves = self._modules.leaves[group.words]
             parts += [counted(leaves, "leaf", "leaves")] if leaves else []
             words, places = f"`{group.words}` is {group.kind}: {' and '.join(parts)}", 0
+        if len(group.paths) == 1 and all(group.paths):
+            words = f"{words} ({some(sorted(group.paths))})"
         first = next(iter(group.sites.items()))
         one = first[0] if group.gone else Site()
         return Change(

@@ -43,14 +43,14 @@ class ModulesOfBoth:
         """Whether `only` returned this path."""
         return path in self._used
 
-    def replaced(self, gone: Sequence[str], new: Sequence[str]) -> str:
-        """As in "ReLU → Tanh (`act`)", if all of these nodes are of one module with two types."""
+    def replaced(self, gone: Sequence[str], new: Sequence[str]) -> tuple[str, str]:
+        """As in "ReLU → Tanh" and the path, if these nodes are of one module with two types."""
         paths = {*gone, *new}
         if len(paths) != 1:
-            return ""
+            return "", ""
         (path,) = paths
-        types = [types.get(path, "") for types in self._types]
-        return f"{types[0]} → {types[1]} (`{path}`)" if path and types[0] != types[1] else ""
+        one, other = (types.get(path, "") for types in self._types)
+        return (f"{one} → {other}", path) if path and one != other else ("", "")
 
 
 def _types(trace: Trace) -> dict[str, str]:
