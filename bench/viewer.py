@@ -211,6 +211,11 @@ FRAME = """async ([frames, name]) => {
       deltaY: 40 * Math.sin(place / 15) })),
     slide: (place) =>
       app.go(Math.round(first + (last - first) * (0.5 + 0.5 * Math.sin(place / 20)))),
+    lanes: (place) => {
+      const { axis } = app.timeline;
+      app.timeline.zoom(Math.exp(0.3 * Math.sin(place / 15)), (axis.from + axis.to) / 2);
+      app.timeline.pan(0.02 * Math.sin(place / 7));
+    },
   };
   if (name === "pan") at("pointerdown", 0);
   const frame = () => new Promise((done) => requestAnimationFrame(done));
@@ -278,7 +283,8 @@ def looked_at(page: Path) -> None:
                 window.wait_for_timeout(20)
             paints.append(painted / 1e3)
         report("until it is painted", median(paints), 1.0, "s")
-        for name, words in (("pan", "panning"), ("zoom", "zooming"), ("slide", "sliding")):
+        acts = {"pan": "panning", "zoom": "zooming", "slide": "sliding", "lanes": "moving in time"}
+        for name, words in acts.items():
             _frames(words, window.evaluate(FRAME, [FRAMES, name]))
         window.keyboard.press("Z")
         _frames("sliding, all folded", window.evaluate(FRAME, [FRAMES, "slide"]))

@@ -98,6 +98,8 @@ def _call_table(
         "shape": texts.column(shapes(trace, first)),
         "op": texts.column("" for _ in graph.id),
         "op_ns": np.concatenate([np.where(calls.end[places] == NONE, NONE, graph_ns), none]),
+        "begin": np.concatenate([calls.begin[places], none]),
+        "thread": np.concatenate([calls.ops["thread"][calls.rows[places]], none]),
         "marks": _marks(calls, selected, graph.id),
         "results": ints([*map(len, outputs), *(1 for _ in given)]),
         "made": made,

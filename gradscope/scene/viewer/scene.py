@@ -18,6 +18,7 @@ from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.first_view import limits, opening, summary_facts
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
+from gradscope.scene.viewer.lanes import lane_tables, same_times, step_rows, steps_of
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, edge_table, node_table, scope_of
 from gradscope.scene.viewer.reports import (
     counted,
@@ -29,10 +30,8 @@ from gradscope.scene.viewer.reports import (
     value_table,
 )
 from gradscope.scene.viewer.text_columns import (
-    Column,
     Json,
     Table,
-    TextColumn,
     Texts,
     ViewerScene,
     shown,
@@ -87,20 +86,19 @@ def viewer_scene(
         against = Against(scope, scope_of(earlier.trace, part), earlier.names)
     texts = Texts()
     times, during = times_of(scope), part_of_time(scope, selection)
+    steps = steps_of(trace, during)
     report = inspect(trace)
     tell("finding loops")
     groups, of_node = Groups(trace, scope.columns).table(texts)
     tell("collecting the contents of the page")
     forward, said = forward_tables(scope, selection, texts)
-    if not forward and not len(trace.table(Node)):
-        raise EmptyTraceError(f"{NO_GRADIENT}, and {said['absent']}")
-    if not forward and graph is GraphOf.FORWARD:
-        raise EmptyTraceError(str(said["absent"]))
+    if not forward:
+        _check_backward(trace, graph, str(said["absent"]))
     tables: dict[str, Table] = {
-        "nodes": node_table(scope, of_node, texts),
+        "nodes": same_times(node_table(scope, of_node, texts), forward),
         "edges": edge_table(scope, texts),
         "groups": groups,
-        "backwards": backward_table(times, texts),
+        "backwards": {**backward_table(times, texts), "in_step": step_rows(scope, steps)},
         "runs": run_table(times),
         "events": event_table(times),
         "critical": critical_table(times),
@@ -109,6 +107,7 @@ def viewer_scene(
         "arrivals": arrival_table(times, texts),
         "sleeps": sleep_table(times),
         "spans": span_table(scope, texts, during),
+        **lane_tables(times, steps, forward, texts, during),
         "marks": mark_table(scope, texts, during),
         "memory": memory_table(scope, during),
         "threads": thread_table(trace, texts),
@@ -122,7 +121,6 @@ def viewer_scene(
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
-    start = start_of(trace)
     facts = _facts(scope, selection)
     facts["forward"] = said
     facts["summary"] = summary_facts(trace, report)
@@ -131,18 +129,28 @@ def viewer_scene(
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     if against:
         facts["compared"] = against.facts(report.findings)
-    moved = {name: _from_start(table, start) for name, table in tables.items()}
-    return ViewerScene(facts, moved, texts.all())
+    return ViewerScene(facts, _from_start(tables, start_of(trace)), texts.all())
 
 
-def _from_start(table: Table, start: int) -> Table:
-    found: dict[str, Column | TextColumn] = {}
-    for name, column in table.items():
-        if name in MOMENTS and isinstance(column, np.ndarray):
-            found[name] = np.where(column == NONE, NONE, column - start)
-        else:
-            found[name] = column
-    return found
+def _check_backward(trace: Trace, graph: GraphOf, absent: str) -> None:
+    """Raise if a page without a forward graph would be empty, or is to open with one."""
+    if not len(trace.table(Node)):
+        raise EmptyTraceError(f"{NO_GRADIENT}, and {absent}")
+    if graph is GraphOf.FORWARD:
+        raise EmptyTraceError(absent)
+
+
+def _from_start(tables: dict[str, Table], start: int) -> dict[str, Table]:
+    """The tables with times that count from the start of the page."""
+    return {
+        name: {
+            key: np.where(column == NONE, NONE, column - start)
+            if key in MOMENTS and isinstance(column, np.ndarray)
+            else column
+            for key, column in table.items()
+        }
+        for name, table in tables.items()
+    }
 
 
 def _facts(scope: PageNodes, selection: Selection) -> dict[str, Json]:

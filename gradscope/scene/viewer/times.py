@@ -62,6 +62,9 @@ ARGUMENTS = {
 """The column of each kind of event that the page shows next to its node."""
 
 
+SAME = -2
+"""Stands for a time that the page knows from other columns."""
+
 Part: TypeAlias = tuple[int, int]
 """A period of time, as begin and end."""
 
@@ -130,13 +133,16 @@ def backward_table(times: Times, texts: Texts) -> Table:
 def run_table(times: Times) -> Table:
     """Every run of a node: the events at which it was pushed, started and ended.
 
-    They are in the order in which they started, as the timeline paints them.
+    They are in the order in which they started, as the timeline paints them. The own time of most
+    is the time from their start to their end: the page computes it.
     """
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
     mine = mine[np.argsort(found.begun[mine], kind="stable")]
     at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
     has = at != NONE
+
+    whole = (runs.end != NONE) & (runs.self_ns == runs.end - runs.begin)
 
     def of_run(column: Ids) -> Ids:
         return np.where(has, column[at], NONE) if len(column) else np.full(len(mine), NONE)
@@ -149,7 +155,7 @@ def run_table(times: Times) -> Table:
         "pushed": times.place(found.pushed[mine]),
         "begun": times.place(found.begun[mine]),
         "ended": times.place(found.ended[mine]),
-        "self_ns": of_run(runs.self_ns),
+        "self_ns": of_run(np.where(whole, SAME, runs.self_ns)),
         "position": of_run(runs.position),
         "failed": found.failed[mine].astype(np.int64),
         "after": scope.rows(found.after[mine]),

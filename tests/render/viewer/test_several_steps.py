@@ -58,7 +58,7 @@ def test_gradients_and_events_are_those_of_the_backward_shown(opened: Opens) -> 
     link = page.get_by_role("button", name="started: event")
     number = link.inner_text().removeprefix("started: event ")
     link.click()
-    assert text(page, "#now", f"event {number}/")
+    assert text(page, "#now", f"event {number} of ")
 
     page.evaluate("gradscope.selectGroup(gradscope.tree.of[gradscope.picture.all[0].node])")
     assert text(page, "#details", "comes from: 1 gradient\n")

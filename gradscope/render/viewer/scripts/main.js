@@ -19,7 +19,7 @@ import { Search } from "./panels/search.js";
 import { Share } from "./panels/share.js";
 import { splitSides } from "./panels/splitters.js";
 import { Summary } from "./panels/summary.js";
-import { Timeline } from "./panels/timeline.js";
+import { Timeline } from "./time/timeline.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const TABS = ["summary", "outline", "findings", "slowest", "memory"];
@@ -194,8 +194,8 @@ async function begin() {
   const card = new HoverCard();
   const graph = new GraphPanel(app, colours, card);
   app.view = graph.view;
-  const timeline = new Timeline(app, colours);
   const graphs = new Graphs(app);
+  const timeline = new Timeline(graphs, colours, card);
   const outline = new Outline(app);
   new Details(graphs);
   const legend = new Legend(app);
@@ -233,6 +233,7 @@ async function begin() {
   address(app, graphs);
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
+  Object.defineProperty(app, "timeline", { value: timeline });
   app.tell("backward", "picture", "selection", "event");
   app.flush();
   graph.resize();

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradscope.analysis.graph.selection import leaf_nodes
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.modules import DEEPEST, module_names
+from gradscope.analysis.timing.durations import Runs, look_up
+from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.scene.timeline.tracks.slices import Slices, Sort, TrackWords
-from gradscope.trace.schema import NONE, Module
+from gradscope.trace.schema import NONE, Module, Node, Op
 from gradscope.trace.trace import Trace
 
 
@@ -22,15 +25,82 @@ class RunsInOrder:
     """Operations or nodes in the order in which they started; equal-length columns."""
 
     module: Ids
-    within: Ids  # thread and backward as one number; no slice crosses these
+    within: Ids  # thread, and step or backward, as one number; no slice crosses these
     thread: Ids
     begin: Ids
     end: Ids
     step: Ids
 
 
-def module_slices(trace: Trace, ran: RunsInOrder, ending: str, words: TrackWords) -> Slices:
-    """One slice for each uninterrupted run of a module and its submodules."""
+@dataclass(frozen=True, slots=True)
+class ModuleRuns:
+    """Uninterrupted runs of modules and their submodules; equal-length columns."""
+
+    module: Ids
+    thread: Ids
+    begin: Ids
+    end: Ids
+    step: Ids
+
+
+def without_ends(trace: Trace) -> bool:
+    """Whether only the starts of operations were recorded."""
+    return "op.end" in trace.meta.get("absent", ())
+
+
+def forward_in_order(trace: Trace) -> RunsInOrder:
+    """The operations of the forward pass. Those of hooks and optimizers belong to no module."""
+    table = trace.table(Op)
+    rows = np.flatnonzero(ops_of(trace, ProgramPart.FORWARD))
+    rows = rows[np.lexsort((table["begin"][rows], table["thread"][rows]))]
+    thread, begin = table["thread"][rows], table["begin"][rows]
+    end = begin if without_ends(trace) else table["end"][rows]
+    step = table["step"][rows]
+    return RunsInOrder(table["module"][rows], _numbered(thread, step), thread, begin, end, step)
+
+
+def backward_in_order(trace: Trace, runs: Runs) -> RunsInOrder:
+    """The nodes that ran, without leaves: a leaf belongs to the sender of its gradient."""
+    inner = np.flatnonzero(~np.isin(runs.node, leaf_nodes(trace)))
+    inner = inner[np.lexsort((runs.task[inner], runs.thread[inner]))]
+    thread, node, nodes = runs.thread[inner], runs.node[inner], trace.table(Node)
+    return RunsInOrder(
+        look_up(nodes, "module", node),
+        _numbered(thread, runs.task[inner]),
+        thread,
+        runs.begin[inner],
+        runs.end[inner],
+        look_up(nodes, "step", node),
+    )
+
+
+def _numbered(*columns: Ids) -> Ids:
+    """A number for each distinct row of these columns."""
+    if not len(columns[0]):
+        return columns[0]
+    _, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return numbers.reshape(-1).astype(np.int64)
+
+
+def module_slices(trace: Trace, runs: ModuleRuns, ending: str, words: TrackWords) -> Slices:
+    """One slice for each of these runs."""
+    names = module_names(trace)
+    types = {module.id: module.type for module in trace.rows(Module)}
+    titles = {id: names[id] or types[id] or "(root)" for id in names}
+    module = runs.module.tolist()
+    return Slices(
+        thread=runs.thread,
+        begin=runs.begin,
+        end=runs.end,
+        sort=np.full(len(module), int(Sort.MODULE)),
+        name=words.column(f"{titles[id]}{ending}" for id in module),
+        of=np.full(len(module), NONE),
+        about={"module": words.column(types[id] for id in module), "step": runs.step},
+    )
+
+
+def module_runs(trace: Trace, ran: RunsInOrder) -> ModuleRuns:
+    """The uninterrupted runs of each module and its submodules."""
     chains = _Chains(trace)
     rows: list[tuple[int, int, int]] = []  # the module, and the places of its first and last
     changes = np.ones(len(ran.module), bool)
@@ -53,7 +123,10 @@ def module_slices(trace: Trace, ran: RunsInOrder, ending: str, words: TrackWords
         open_modules = open_modules[:same] + [(each, start) for each in chain[same:]]
         within = inside
     rows += [(each, first, len(ran.module) - 1) for each, first in open_modules]
-    return _slices(trace, rows, ran, ending, words)
+    module, first, last = np.array(rows, np.int64).reshape(-1, 3).T
+    return ModuleRuns(
+        module, ran.thread[first], ran.begin[first], _latest(ran, first, last), ran.step[first]
+    )
 
 
 class _Chains:
@@ -72,27 +145,6 @@ class _Chains:
                 at = self._parents[at]
             self._known[module] = tuple(reversed(chain))
         return self._known[module]
-
-
-def _slices(
-    trace: Trace, rows: list[tuple[int, int, int]], ran: RunsInOrder, ending: str, words: TrackWords
-) -> Slices:
-    names = module_names(trace)
-    types = {module.id: module.type for module in trace.rows(Module)}
-    titles = {id: names[id] or types[id] or "(root)" for id in names}
-    module, first, last = np.array(rows, np.int64).reshape(-1, 3).T
-    return Slices(
-        thread=ran.thread[first],
-        begin=ran.begin[first],
-        end=_latest(ran, first, last),
-        sort=np.full(len(rows), int(Sort.MODULE)),
-        name=words.column(f"{titles[id]}{ending}" for id in module.tolist()),
-        of=np.full(len(rows), NONE),
-        about={
-            "module": words.column(types[id] for id in module.tolist()),
-            "step": ran.step[first],
-        },
-    )
 
 
 def _latest(ran: RunsInOrder, first: Ids, last: Ids) -> Ids:

@@ -17,7 +17,14 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import Runs
 from gradscope.analysis.timing.schedule import hook_calls
 from gradscope.analysis.timing.spans import spans
-from gradscope.scene.timeline.tracks.modules import RunsInOrder, module_slices
+from gradscope.scene.timeline.tracks.modules import (
+    RunsInOrder,
+    backward_in_order,
+    forward_in_order,
+    module_runs,
+    module_slices,
+    without_ends,
+)
 from gradscope.scene.timeline.tracks.slices import Slices, Sort, TrackWords
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, GraphTask, HookBegin, Node, Op, Phase, Push
@@ -62,11 +69,6 @@ def _mapped(ids: Ids, known: dict[int, int]) -> Ids:
     return np.array([known[id] for id in ids.tolist()], np.int64)
 
 
-def without_ends(trace: Trace) -> bool:
-    """Whether only the starts of operations were recorded."""
-    return "op.end" in trace.meta.get("absent", ())
-
-
 def op_slices(known: TrackNames) -> tuple[Slices, Slices]:
     """Slices of operations, and of the modules they belong to."""
     table = known.trace.table(Op)
@@ -89,18 +91,13 @@ def op_slices(known: TrackNames) -> tuple[Slices, Slices]:
             "backward": known.backwards(task),
         },
     )
-    # A hook's operations, and an optimizer's, are none of a module's forward.
-    forward = np.flatnonzero((task == NONE) & (table["phase"][order] != Phase.OPTIMIZER))
-    forward = forward[np.argsort(thread[forward], kind="stable")]
-    ran = RunsInOrder(
-        module[forward],
-        thread[forward],
-        thread[forward],
-        begin[forward],
-        end[forward],
-        known.steps(step[forward]),
-    )
-    return found, module_slices(known.trace, ran, "", known.words)
+    return found, _of_modules(known, forward_in_order(known.trace), "")
+
+
+def _of_modules(known: TrackNames, ran: RunsInOrder, ending: str) -> Slices:
+    found = module_slices(known.trace, module_runs(known.trace, ran), ending, known.words)
+    found.about["step"] = known.steps(found.about["step"])
+    return found
 
 
 def node_slices(known: TrackNames, runs: Runs) -> tuple[Slices, Slices]:
@@ -131,21 +128,7 @@ def node_slices(known: TrackNames, runs: Runs) -> tuple[Slices, Slices]:
             "failed": runs.failed.astype(np.int64),
         },
     )
-    # A leaf belongs to the sender of its gradient: it does not end the range of a module.
-    inner = np.flatnonzero(~np.isin(runs.node, leaf_nodes(trace)))
-    inner = inner[np.lexsort((runs.task[inner], runs.thread[inner]))]
-    within = _numbered(runs.thread[inner], runs.task[inner])
-    thread, begin, end = runs.thread[inner], runs.begin[inner], runs.end[inner]
-    ran = RunsInOrder(module[inner], within, thread, begin, end, step[inner])
-    return found, module_slices(trace, ran, " backward", known.words)
-
-
-def _numbered(*columns: Ids) -> Ids:
-    """A number for each distinct row of these columns."""
-    if not len(columns[0]):
-        return columns[0]
-    _, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return numbers.reshape(-1).astype(np.int64)
+    return found, _of_modules(known, backward_in_order(trace, runs), " backward")
 
 
 def _called(known: TrackNames, ran: Ids, at: Ids) -> dict[str, Ids]:

@@ -15,6 +15,7 @@ from gradscope.analysis.timing.own_work import FOREVER
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.readable import count
 from gradscope.scene.timeline.tracks.arrows import Arrows, arrows_of
+from gradscope.scene.timeline.tracks.modules import without_ends
 from gradscope.scene.timeline.tracks.moments import (
     Levels,
     TrackMoments,
@@ -34,7 +35,6 @@ from gradscope.scene.timeline.tracks.table_slices import (
     op_slices,
     span_slices,
     step_slices,
-    without_ends,
 )
 from gradscope.trace.schema import NONE, GraphTask, NodeBegin, Op, Step, Thread
 from gradscope.trace.text import visible

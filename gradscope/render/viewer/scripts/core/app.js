@@ -1,6 +1,7 @@
 /** The state of the page: selection, open groups and position; panels and the address follow it. */
 
 import { Changes } from "./changes.js";
+import { plain, saidIn } from "./fragment.js";
 import { States } from "./state.js";
 import { STEP, Tree } from "./tree.js";
 import { Picture, ROOM } from "./picture.js";
@@ -12,7 +13,7 @@ const LEGIBLE = 0.55;
 
 /**
  * What changed, for panels to look at.
- * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range"} Change
+ * @typedef {"selection" | "event" | "picture" | "backward" | "look" | "range" | "window"} Change
  */
 
 /** The page's state. */
@@ -36,6 +37,10 @@ export class App {
     this.rank = model.facts.ranks[0] ?? -1;
     this.root = 0;
     this.open = new Set();
+    /** The axis of time, from which moments are counted. @type {{least: number, most: number}} */
+    this.axis = { least: 0, most: 1 };
+    /** The moment that the playhead is at, and the last event at or before it. */
+    this.t = 0;
     this.event = 0;
     this.critical = false;
     this.coloring = "kind";
@@ -91,7 +96,7 @@ export class App {
       this.root = root;
       this.open = this.usual(root);
     }
-    this.event = this.events[1];
+    this.toEnd();
     this.range = null;
     this.states.go(this.event, this.backward);
     this.draw();
@@ -192,7 +197,7 @@ export class App {
     if (!stay) {
       this.rank = rank;
       this.backward = model.backwardsOf(rank).find((row) => tree.stepOfBackward(row) === step) ?? -1;
-      this.event = this.events[1];
+      this.toEnd();
     }
     this.draw();
     this.tell("backward", "picture", "event");
@@ -255,7 +260,47 @@ export class App {
   go(event) {
     const [first, last] = this.events;
     this.event = Math.min(Math.max(event, first), last);
+    this.t = this.timeOf(this.event);
     this.tell("event");
+  }
+
+  /** Go to a moment. Before the first event shown, the event is the one before that. @param {number} t */
+  goTo(t) {
+    const times = this.model.events.get("t");
+    const [first, last] = this.events;
+    let [low, high] = [times.length ? first - 1 : last, last];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (times[middle] <= t) low = middle;
+      else high = middle - 1;
+    }
+    [this.t, this.event] = [t, low];
+    this.tell("event");
+  }
+
+  /** Go to the next event, or to the one before: each is visited, also where several are at one time. @param {1 | -1} step */
+  turn(step) {
+    const between = this.t > this.timeOf(this.event);
+    if (step > 0 || this.event >= this.events[0]) this.go(step < 0 && between ? this.event : this.event + step);
+  }
+
+  toEnd() {
+    this.event = this.events[1];
+    this.t = this.timeOf(this.event);
+  }
+
+  /** @param {number} event */
+  timeOf(event) {
+    return this.model.events.get("t")[event] ?? 0;
+  }
+
+  /** The group of a module in what is shown; -1 for none. @param {string} path */
+  groupAt(path) {
+    const { tree, model } = this;
+    for (let group = path ? this.root : tree.size; group < tree.size; group += 1) {
+      if (model.groups.text("path", group) === path && tree.contains(this.root, group)) return group;
+    }
+    return -1;
   }
 
   /** The nodes in a group and in those inside it. @param {number} group @returns {Int32Array} */
@@ -301,7 +346,8 @@ export class App {
     const [, last] = this.events;
     if (this.rank >= 0) parts.push(`r=${this.rank}`);
     if (this.backward !== this.firstBackward()) parts.push(`b=${this.backward}`);
-    if (this.event !== last) parts.push(`e=${this.event}`);
+    if (this.t !== this.timeOf(this.event)) parts.push(`t=${Math.round(this.t)}`);
+    else if (this.event !== last) parts.push(`e=${this.event}`);
     if (this.node >= 0) parts.push(`n=${encodeURIComponent(this.model.unique(this.node))}`);
     if (this.group >= 0) parts.push(`g=${this.group}`);
     if (this.flipped) parts.push(`o=${this.flipped}`);
@@ -340,19 +386,6 @@ export class App {
     const name = plain(said.get("n"));
     if (name) this.selectNode(this.model.nodeNamed(name));
     if (number("e") >= 0) this.go(number("e"));
-  }
-}
-
-/** @param {string} fragment @returns {Map<string, string>} */
-export function saidIn(fragment) {
-  return new Map(fragment.replace(/^#/, "").split("&").map((part) => /** @type {[string, string]} */ (part.split("=", 2))));
-}
-
-/** @param {string | undefined} text as it stands in an address @returns {string} */
-export function plain(text) {
-  try {
-    return decodeURIComponent(text ?? "");
-  } catch {
-    return "";
+    else if (number("t") >= 0) this.goTo(number("t"));
   }
 }

@@ -59,7 +59,9 @@ export class Model {
     this.backwards = backwards;
     this.events = events;
     for (const name of ["pushed", "begun", "ended"]) runs.columns[`${name}_t`] = this.timesOf(runs.get(name));
+    runs.columns.self_ns = ownTimes(runs);
     tables.queue.columns.t = this.timesOf(tables.queue.get("event"));
+    if (tables.calls && nodes !== tables.calls) nodes.columns.op_ns = timesOfCalls(nodes, tables.calls);
     if (!nodes.columns.ordinal) nodes.columns.ordinal = ordinalsOf(nodes, true);
     const size = nodes.length;
     this.gives = new Index(edges.get("tail"), size);
@@ -218,6 +220,23 @@ export class Model {
 function rowsById(table) {
   const found = new Map();
   table.get("id").forEach((/** @type {number} */ id, /** @type {number} */ row) => found.set(id, row));
+  return found;
+}
+
+/** Stands for a time that other columns hold. */
+const SAME_TIME = -2;
+
+/** How long each run took without what ran inside it: mostly from its start to its end. @param {Table} runs @returns {Float64Array} */
+function ownTimes(runs) {
+  const [begun, ended] = [runs.get("begun_t"), runs.get("ended_t")];
+  return Float64Array.from(runs.get("self_ns"), (own, run) => (own === SAME_TIME ? ended[run] - begun[run] : own));
+}
+
+/** How long the call of each node took. @param {Table} nodes @param {Table} calls @returns {Float64Array} */
+function timesOfCalls(nodes, calls) {
+  const found = Float64Array.from(nodes.get("op_ns"));
+  const took = calls.get("op_ns");
+  calls.get("made").forEach((/** @type {number} */ node, /** @type {number} */ call) => { if (found[node] === SAME_TIME) found[node] = took[call]; });
   return found;
 }
 

@@ -1,6 +1,7 @@
 /** The forward graph, in the same page as the backward, with a shared selection. */
 
-import { App, plain, saidIn } from "./app.js";
+import { App } from "./app.js";
+import { plain, saidIn } from "./fragment.js";
 import { Model, Table, ordinalsOf } from "./data.js";
 import { DONE, States } from "./state.js";
 import { MODULE } from "./tree.js";
@@ -129,6 +130,7 @@ export class Graphs {
       forward.setBackward(main.backward);
     }
     forward.event = main.event;
+    forward.t = main.t;
     forward.range = main.range;
     forward.coloring = main.coloring;
     forward.shapes = main.shapes;

@@ -9,6 +9,7 @@ export class HoverCard {
   constructor() {
     this.element = made("div", "hover-card");
     this.element.hidden = true;
+    this.element.setAttribute("aria-hidden", "true"); // its line is for screen readers
     document.body.append(this.element);
   }
 

@@ -9,7 +9,8 @@ const HELP = [
   ["Enter   Z", "open or fold; fold all"], ["f   + −   0", "center the selection; zoom; fit the whole picture"],
   ["x  X", "next, previous finding"], ["p   c   e   g", "critical path; next coloring; shapes on the arrows; forward or backward graph"], ["1 … 7   Tab", "summary, outline, findings, slowest, memory, graph, details"],
   [",  .", "one event back, forward"], ["<  >", "previous, next run of a node"], ["{  }", "previous, next backward"],
-  ["Space   Home  End", "play; go to the start; go to the end"], ["w a s d", "zoom and pan time"], ["t", "light, dark or system theme"], ["Esc   ?", "clear the selection; this list"],
+  ["Space   Home  End", "play; go to the start; go to the end"], ["w s   a d   q", "zoom time; move in it; show all of it"], ["b", "one step or the whole program"],
+  ["in the lanes", "arrows: from bar to bar; Enter: select it; wheel: zoom; Shift and wheel: move; drag: measure"], ["t", "light, dark or system theme"], ["Esc   ?", "clear the selection; this list"],
 ];
 
 const ABOUT = [
@@ -60,7 +61,6 @@ export class Keys {
   table() {
     const { main: app, panels } = this;
     const { graph, timeline, search, findings } = panels;
-    const middle = () => (timeline.from + timeline.to) / 2;
     return {
       "/": () => search.input.focus(), n: () => search.turn(1), N: () => search.turn(-1),
       Enter: () => this.open(), Z: () => this.app.foldAll(), g: () => panels.turn(),
@@ -68,9 +68,9 @@ export class Keys {
       x: () => findings.turn(1), X: () => findings.turn(-1), p: panels.critical, c: panels.coloring,
       1: () => panels.tab("summary"), 2: () => panels.tab("outline"), 3: () => panels.tab("findings"), 4: () => panels.tab("slowest"), 5: () => panels.tab("memory"),
       6: () => graph.canvas.focus(), 7: () => panels.details(),
-      ",": () => app.go(app.event - 1), ".": () => app.go(app.event + 1), "<": () => this.nextRun(-1), ">": () => this.nextRun(1),
-      "{": () => this.backward(-1), "}": () => this.backward(1), " ": () => timeline.play(), Home: () => app.go(app.events[0]), End: () => app.go(app.events[1]),
-      w: () => timeline.zoom(1 / 1.4, middle()), s: () => timeline.zoom(1.4, middle()), a: () => timeline.pan(-0.2), d: () => timeline.pan(0.2),
+      ",": () => app.turn(-1), ".": () => app.turn(1), "<": () => this.nextRun(-1), ">": () => this.nextRun(1),
+      "{": () => this.backward(-1), "}": () => this.backward(1), " ": () => timeline.player.play(), Home: () => timeline.goTo(timeline.axis.least), End: () => timeline.goTo(timeline.axis.most),
+      w: () => timeline.zoomHere(1 / 1.4), s: () => timeline.zoomHere(1.4), a: () => timeline.pan(-0.2), d: () => timeline.pan(0.2), q: () => timeline.showWhole(), b: () => timeline.showProgram(!timeline.program),
       t: panels.look, e: panels.shapes, "?": () => this.dialog.showModal(), Escape: () => { this.app.clear(); panels.drawers(""); },
       ArrowDown: () => this.walk("down"), ArrowUp: () => this.walk("up"), ArrowLeft: () => this.sibling(-1), ArrowRight: () => this.sibling(1),
     };

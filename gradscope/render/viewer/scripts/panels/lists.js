@@ -191,12 +191,7 @@ export class Slowest {
 
   /** @param {string} path */
   module(path) {
-    const { tree, model } = this.app;
-    for (let group = this.app.root; group < tree.size; group += 1) {
-      if (model.groups.text("path", group) === path && tree.contains(this.app.root, group)) {
-        this.app.showGroup(group);
-        return;
-      }
-    }
+    const group = this.app.groupAt(path);
+    if (group >= 0) this.app.showGroup(group);
   }
 }

@@ -146,7 +146,8 @@ export class Memory {
     const { app } = this;
     const { events } = app.model;
     const [, last] = app.events;
-    return app.event >= last || !events.length ? this.peak.t : events.get("t")[app.event];
+    const isEnd = app.event >= last && app.t === app.timeOf(last);
+    return isEnd || !events.length ? this.peak.t : app.t;
   }
 
   /** @param {number} row @param {number} t */
@@ -232,7 +233,7 @@ export class Memory {
     if (event < 0) return;
     const backward = app.model.events.get("backward")[event];
     if (app.backward >= 0 && backward >= 0 && backward !== app.backward) app.setBackward(backward);
-    app.go(event);
+    app.goTo(t);
   }
 
   paint() {

@@ -166,7 +166,7 @@ export class Search {
     item.append(title, made("span", "soft kind", [hit.kind, hit.more].filter(Boolean).join(" · ")));
     const run = hit.node >= 0 && hit.kind === "node" ? app.runOf(hit.node) : -1;
     const begun = run >= 0 ? app.model.runs.get("begun")[run] : -1;
-    if (begun >= 0) item.append(this.way(`at ${duration(app.model.runs.get("begun_t")[run] - app.model.backwards.get("begin")[app.model.runs.get("backward")[run]])}`, "the event at which it begins, in the timeline", () => { this.go(at); app.go(begun); }));
+    if (begun >= 0) item.append(this.way(`at ${duration(app.model.runs.get("begun_t")[run] - this.findings.app.axis.least)}`, "the event at which it begins, in the timeline", () => { this.go(at); app.go(begun); }));
     const frame = hit.kind === "line" ? hit.row : hit.node >= 0 ? app.model.frameOf(hit.node) : -1;
     if (frame >= 0 && hit.kind !== "line") item.append(this.way(app.model.shortPlace(frame), "its source line", () => { this.go(at); showSource(); }));
     return item;

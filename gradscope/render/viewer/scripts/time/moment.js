@@ -1,0 +1,91 @@
+/** Says where the playhead is: the time, what runs there, the event, and the step if another one is shown. */
+
+import { count, duration } from "../core/words.js";
+
+/** The words next to the playhead. */
+export class Moment {
+  /** @param {import("./timeline.js").Timeline} timeline */
+  constructor(timeline) {
+    this.timeline = timeline;
+    this.app = timeline.app;
+    this.output = /** @type {HTMLElement} */ (document.getElementById("now"));
+    this.elsewhere = /** @type {HTMLElement} */ (document.getElementById("elsewhere"));
+    this.elsewhere.addEventListener("click", () => this.follow());
+  }
+
+  say() {
+    const { app, timeline } = this;
+    const { axis } = timeline;
+    const parts = [`${duration(app.t - axis.least)} of ${duration(axis.most - axis.least)}`, ...this.engine()];
+    this.output.textContent = parts.filter(Boolean).join(" · ");
+    this.output.title = this.output.textContent;
+    timeline.overview.say(this.output.textContent);
+    this.sayElsewhere();
+  }
+
+  /** The event, and what runs at the moment. @returns {string[]} */
+  engine() {
+    const { app } = this;
+    const { events, facts } = app.model;
+    if (!events.length || !app.model.engineSeen) return [this.running, app.model.whyUnseen];
+    const [first, last] = app.events;
+    if (app.event < first) return [`before event 1 of ${count(app.eventNumber(last))}`, this.running];
+    const isOver = app.event === last && app.t > events.get("t")[last];
+    const place = `${isOver ? "after " : ""}event ${count(app.eventNumber(app.event))} of ${count(app.eventNumber(last))}${app.backward < 0 ? "" : " of this backward"}`;
+    if (app.t !== events.get("t")[app.event]) return [this.running || "nothing runs", place];
+    const node = events.get("node")[app.event];
+    const words = facts.events[events.get("kind")[app.event]].replaceAll("_", " ");
+    return [place, node >= 0 ? `${words} ${app.model.title(node)}` : words];
+  }
+
+  /** What runs at the moment: the innermost node, or call, or span. */
+  get running() {
+    const { app, timeline } = this;
+    const { bars } = timeline;
+    for (const kind of /** @type {const} */ (["nodes", "calls", "spans"])) {
+      const found = bars.running(kind, app.t);
+      if (!found.length) continue;
+      const titles = [...new Set(found.map((id) => bars.title(kind, id)))].join(", ");
+      return kind === "spans" ? titles : `${titles} ${found.length > 1 ? "run" : "runs"}`;
+    }
+    return "";
+  }
+
+  /** The step that the playhead is in; -1 for none. */
+  get step() {
+    for (const row of this.timeline.bars.steps) {
+      const at = row.at(this.app.t);
+      if (at >= 0) return row.ids[at];
+    }
+    return -1;
+  }
+
+  /** The backward that the playhead is in; -1 for none. */
+  get backward() {
+    for (const row of [...this.timeline.bars.backwards].reverse()) {
+      const at = row.at(this.app.t);
+      if (at >= 0) return row.ids[at];
+    }
+    return -1;
+  }
+
+  /** If the playhead is in a step or backward that the graph does not show, say which. */
+  sayElsewhere() {
+    const { app, timeline, elsewhere } = this;
+    const { backwards } = app.model;
+    const [step, backward] = [this.step, this.backward];
+    const other = app.backward >= 0 && (backward >= 0 ? backward !== app.backward : step >= 0 && step !== backwards.get("in_step")[app.backward] && backwards.get("in_step").includes(step));
+    elsewhere.hidden = !other;
+    if (!other) return;
+    elsewhere.textContent = backward >= 0 && (step < 0 || step === backwards.get("in_step")[app.backward]) ? "in another backward: show it" : `in ${timeline.title({ kind: "steps" }, step)}: show it`;
+  }
+
+  /** Show the step or backward that the playhead is in, and stay at the moment. */
+  follow() {
+    const { app, timeline, step, backward } = this;
+    const { t } = app;
+    if (backward >= 0) app.setBackward(backward);
+    else timeline.showStep(step);
+    app.goTo(t);
+  }
+}
