@@ -88,7 +88,7 @@ Critical = Annotated[
 ]
 Color = Annotated[
     ColorBy,
-    _look_option(help="Meaning of the colors: kind, time or grad.", metavar="BY"),
+    _look_option(help="Meaning of the colors: kind, time, grad or structure.", metavar="BY"),
 ]
 Group = Annotated[
     GroupBy,

@@ -8,7 +8,7 @@ from html import escape
 
 from rich.cells import cell_len
 
-from gradscope.render.looks import LegendEntry, legend, mark_colour
+from gradscope.render.looks import LegendEntry, backward_signs, legend, mark_colour
 from gradscope.render.text import visible
 from gradscope.render.theme import ALARMS, GLYPHS, Colour, Theme, backward_colour, lane_colour, on
 from gradscope.scene.graph.picture import BackwardEntry, Box, BoxLine, GraphScene, Group, Tone
@@ -115,7 +115,8 @@ _GAP = "&#160;&#160;&#160; "
 
 def _backward(entry: BackwardEntry, theme: Theme) -> str:
     """The legend entry of a backward: colour, title, and the line that called it."""
-    swatch = _font("■→", backward_colour(theme, entry.number), 11)
+    signs = backward_signs(entry, theme)
+    swatch = "".join(_font(sign, colour, 11) for sign, colour in signs)
     call = f'<FONT FACE="{MONO}" COLOR="{theme.code}" POINT-SIZE="9">{escaped(entry.call)}</FONT>'
     title = f"{swatch} {_font(escaped(entry.title), theme.ink, 9)}"
     return f"{title} {call}" if entry.call else title

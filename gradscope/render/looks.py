@@ -12,12 +12,15 @@ from gradscope.render.theme import (
     Colour,
     Paint,
     Theme,
+    backward_colour,
     heat_colour,
     lane_colour,
+    structure_paint,
 )
 from gradscope.scene.choices import ColorBy, GraphOf
-from gradscope.scene.graph.picture import Box, GraphScene
+from gradscope.scene.graph.picture import BackwardEntry, Box, GraphScene, Group
 from gradscope.scene.kinds import BoxMark, Form
+from gradscope.trace.schema import NONE
 
 MOST_LINES = 3
 """Largest number of backwards that are shown by coloured lines in one arrow."""
@@ -49,13 +52,22 @@ def look_of(box: Box, scene: GraphScene, theme: Theme) -> BoxStyle:
 
 
 def _paint(box: Box, scene: GraphScene, theme: Theme) -> Paint:
-    if box.form in theme.forms and box.heat is None:
+    if box.form in theme.forms and box.heat is None and box.structure == NONE:
         return theme.forms[box.form]
-    if scene.color_by is ColorBy.KIND:
+    if scene.color_by is ColorBy.STRUCTURE and box.form is not Form.LEAF:
+        return structure_paint(theme, box.structure)
+    if scene.color_by in (ColorBy.KIND, ColorBy.STRUCTURE):
         return theme.kinds[box.kind]
     if box.heat is None:
         return theme.unknown
     return Paint(heat_colour(theme, box.heat), theme.kinds[box.kind].line)
+
+
+def frame_paint(group: Group, theme: Theme) -> Paint:
+    """A frame has the outline of its structure, if colours stand for structures."""
+    if group.structure == NONE:
+        return theme.group
+    return Paint(theme.group.fill, structure_paint(theme, group.structure).line)
 
 
 def mark_colour(mark: BoxMark, theme: Theme) -> Colour:
@@ -97,7 +109,13 @@ def legend(scene: GraphScene, theme: Theme) -> list[list[LegendEntry]]:
 
 
 def _colours(scene: GraphScene, theme: Theme) -> Iterator[LegendEntry]:
-    if scene.color_by is ColorBy.KIND or scene.scale is None:
+    if scene.color_by is ColorBy.STRUCTURE:
+        for entry in scene.structures:
+            line = structure_paint(theme, entry.number).line
+            yield LegendEntry((("■", line),), entry.words, theme.ink)
+        if not scene.structures:
+            yield LegendEntry((), "no structure occurs more than once", theme.ink)
+    elif scene.color_by is ColorBy.KIND or scene.scale is None:
         for kind in scene.kinds:
             yield LegendEntry((("■", theme.kinds[kind].line),), kind.value, theme.ink)
     else:
@@ -109,6 +127,12 @@ def _colours(scene: GraphScene, theme: Theme) -> Iterator[LegendEntry]:
     for form in scene.forms:
         if form in theme.forms:
             yield LegendEntry((("■", theme.forms[form].line),), form.value, theme.ink)
+
+
+def backward_signs(entry: BackwardEntry, theme: Theme) -> tuple[tuple[str, Colour], ...]:
+    """A square in the colour of each backward, and an arrow in that of the first."""
+    first, *others = (backward_colour(theme, each) for each in (entry.number, *entry.others))
+    return (*(("■", colour) for colour in dict.fromkeys([first, *others])), ("→", first))
 
 
 FOLDED_FLOWS = {

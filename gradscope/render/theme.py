@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from gradscope.scene.kinds import BoxMark, Form, NodeKind
+from gradscope.trace.schema import NONE
 
 Colour = str
 """As in "#1f2328"."""
@@ -147,6 +148,26 @@ def heat_colour(theme: Theme, heat: float) -> Colour:
 def backward_colour(theme: Theme, number: int) -> Colour:
     """The colour of a backward's arrows, in a picture of several."""
     return theme.backwards[number % len(theme.backwards)]
+
+
+STRUCTURE_KINDS = (
+    NodeKind.POINTWISE,
+    NodeKind.LOSS,
+    NodeKind.MATMUL,
+    NodeKind.REDUCTION,
+    NodeKind.INDEX,
+    NodeKind.NORMALIZATION,
+    NodeKind.POOLING,
+    NodeKind.CUSTOM,
+)
+"""Kinds whose colours stand for structures, in pictures that are coloured by those."""
+
+
+def structure_paint(theme: Theme, number: int) -> Paint:
+    """How boxes of a structure are painted, by its number; NONE: it occurs only once."""
+    if number == NONE:
+        return theme.unknown
+    return theme.kinds[STRUCTURE_KINDS[number % len(STRUCTURE_KINDS)]]
 
 
 def lane_colour(theme: Theme, number: int) -> Colour:

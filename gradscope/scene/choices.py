@@ -20,6 +20,7 @@ class ColorBy(StrEnum):
     KIND = "kind"
     TIME = "time"
     GRAD = "grad"
+    STRUCTURE = "structure"
 
 
 class GroupBy(StrEnum):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.analysis.identity.given_names import given_names
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Node, Op, Tensor
 from gradscope.trace.trace import Trace
@@ -22,7 +23,7 @@ class NamedLeaf:
 
     tensor: int
     name: str  # "" if it has no name
-    guessed: bool  # the name was taken from the source line `name = torch.…(…)`
+    guessed: bool  # the name is from the line `name = torch.…(…)`, or from that of its first use
     shape: tuple[int, ...]
     dtype: str
 
@@ -61,7 +62,9 @@ def leaf(trace: Trace, tensor_id: int) -> NamedLeaf | None:
     if tensor_id == NONE or not tensors.has(tensor_id):
         return None
     tensor = tensors.row(tensor_id)
-    guess = "" if tensor.name else _assigned_name(trace, tensor)
+    guess = ""
+    if not tensor.name:
+        guess = _assigned_name(trace, tensor) or trace.once(given_names).get(tensor_id, "")
     return NamedLeaf(tensor.id, tensor.name or guess, bool(guess), tensor.shape, tensor.dtype)
 
 

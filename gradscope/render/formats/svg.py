@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from math import copysign, hypot
 
 from gradscope.render.formats import Drawn, Format
 from gradscope.render.looks import (
     MOST_LINES,
     BoxStyle,
     LegendEntry,
+    backward_signs,
+    frame_paint,
     legend,
     look_of,
     mark_colour,
 )
 from gradscope.render.text import visible
 from gradscope.render.theme import GLYPHS, Colour, Theme, backward_colour, lane_colour, on
-from gradscope.scene.graph.picture import Arrow, BackwardEntry, Box, BoxLine, GraphScene, Tone
+from gradscope.scene.graph.picture import (
+    Arrow,
+    BackwardEntry,
+    Box,
+    BoxLine,
+    GraphScene,
+    Group,
+    Tone,
+)
 from gradscope.scene.kinds import BoxMark, Form
 from gradscope.scene.layout.labels import MARGIN, LabelRow
 from gradscope.scene.layout.measure import Style, fitting, width_of
@@ -32,6 +43,8 @@ NARROWEST = 560.0
 GAP = 16.0
 LANE = 4.0
 """Width of the bar that marks the thread or device of a box."""
+ROUND = 5.0
+"""Radius of corners of arrows."""
 HEAD = (3.6, 7.5)
 """Half the width and the length of an arrow's head."""
 
@@ -50,7 +63,6 @@ class _Drawing:
         self._scene = scene
         self._theme = theme
         self._layout: PictureLayout = layout(scene)
-        self._titles = {group.id: group.title for group in scene.groups}
         self._sets = {  # text style → the name of its rule, and its colour
             Style.TITLE: ("t", theme.ink),
             Style.FRAME: ("f", theme.soft),
@@ -78,8 +90,8 @@ class _Drawing:
         yield from caption
         left = (width - placed.width) / 2
         yield f'</g><g transform="translate({_n(EDGE + left)} {_n(EDGE + above)})">'
-        for id, rect in placed.frames.items():
-            yield self._frame(rect, id)
+        for group in self._scene.groups:
+            yield self._frame(placed.frames[group.id], group)
         for tie in self._scene.ties:
             yield self._tie(tie)
         for course in placed.courses:
@@ -143,15 +155,14 @@ class _Drawing:
         return lines, y + 22
 
     def _backward(self, entry: BackwardEntry) -> LegendEntry:
-        colour = backward_colour(self._theme, entry.number)
         words = " · ".join(part for part in (entry.title, entry.call) if part)
-        return LegendEntry((("■", colour), ("→", colour)), visible(words), self._theme.ink)
+        return LegendEntry(backward_signs(entry, self._theme), visible(words), self._theme.ink)
 
     # Frames and boxes ----------------------------------------------------------------------------
 
-    def _frame(self, rect: Rect, id: str) -> str:
-        paint = self._theme.group
-        title = _text(self._titles[id])
+    def _frame(self, rect: Rect, group: Group) -> str:
+        paint = frame_paint(group, self._theme)
+        title = _text(group.title)
         return (
             f'<rect {_at(rect)} rx="6" fill="{paint.fill}" stroke="{paint.line}">'
             f"<title>{title}</title></rect>"
@@ -214,14 +225,14 @@ class _Drawing:
         for number, colour in enumerate(colours):
             aside = (number - (len(colours) - 1) / 2) * 2.6
             dots = ' stroke-dasharray="1.5 3"' if kept else ""
-            line = _path(course.points, aside, HEAD[1] - 1 if pointed else 0.0)
+            short = HEAD[1] - 1 if pointed else 0.0
+            line = _path(course.points, aside, -short if arrow.upward else short)
             yield (f'<path class="a" d="{line}" stroke="{colour}" stroke-width="{width}"{dots}/>')
         if pointed:
             x, y = course.points[-1]
             half, length = HEAD
-            corners = (
-                f"{_n(x)},{_n(y)} {_n(x - half)},{_n(y - length)} {_n(x + half)},{_n(y - length)}"
-            )
+            base = y + length if arrow.upward else y - length
+            corners = f"{_n(x)},{_n(y)} {_n(x - half)},{_n(base)} {_n(x + half)},{_n(base)}"
             yield f'<polygon points="{corners}" fill="{colours[len(colours) // 2]}"/>'
 
     def _tie(self, tie: Arrow) -> str:
@@ -240,7 +251,8 @@ class _Drawing:
         text = self._layout.labels.get(course.link)
         if text and course.begins:
             x, y = course.points[0]
-            yield f'<text x="{_n(x + 4)}" y="{_n(y + 11)}" class="l">{escape(text)}</text>'
+            y += -4 if self._scene.arrows[course.link].upward else 11
+            yield f'<text x="{_n(x + 4)}" y="{_n(y)}" class="l">{escape(text)}</text>'
 
 
 def _outline(box: Box, rect: Rect, look: BoxStyle) -> Iterator[str]:
@@ -275,17 +287,40 @@ def _path(points: tuple[Point, ...], aside: float, short: float) -> str:
     moved[-1] = moved[-1][0], moved[-1][1] - short
     x, y = moved[0]
     parts = [f"M{_n(x)} {_n(y)}"]
-    for to_x, to_y in moved[1:]:
-        middle = _n((y + to_y) / 2)
-        bend = f"C{_n(x)} {middle} {_n(to_x)} {middle} {_n(to_x)} {_n(to_y)}"
-        parts.append(f"V{_n(to_y)}" if x == to_x else bend)
+    for number, (to_x, to_y) in enumerate(moved[1:], 1):
+        if x != to_x and y != to_y:
+            middle = _n((y + to_y) / 2)
+            parts.append(f"C{_n(x)} {middle} {_n(to_x)} {middle} {_n(to_x)} {_n(to_y)}")
+        elif number + 1 < len(moved) and _is_corner((x, y), (to_x, to_y), moved[number + 1]):
+            parts.append(_rounded((x, y), (to_x, to_y), moved[number + 1]))
+        else:
+            parts.append(f"V{_n(to_y)}" if x == to_x else f"H{_n(to_x)}")
         x, y = to_x, to_y
     return "".join(parts)
 
 
+def _is_corner(before: Point, at: Point, after: Point) -> bool:
+    """Whether a line turns here from down to across, or back."""
+    return (before[0] == at[0] and at[1] == after[1]) or (before[1] == at[1] and at[0] == after[0])
+
+
+def _rounded(before: Point, at: Point, after: Point) -> str:
+    """A line to a corner, and around it."""
+    (x, y), (from_x, from_y), (to_x, to_y) = at, before, after
+    near = min(ROUND, *(hypot(a - x, b - y) / 2 for a, b in (before, after)))
+
+    def aside(a: float, b: float) -> str:
+        return (
+            f"{_n(x + copysign(near, a - x) * (a != x))} {_n(y + copysign(near, b - y) * (b != y))}"
+        )
+
+    return f"L{aside(from_x, from_y)}Q{_n(x)} {_n(y)} {aside(to_x, to_y)}"
+
+
 def _stub(stub: Stub, theme: Theme) -> str:
     rect = stub.place
-    return _words(rect.x + 2, rect.y + 10, stub.text, 'class="l" font-style="italic"', theme.soft)
+    style = f'font-size="{Style.STUB.size}"'
+    return _words(rect.x + 2, rect.y + Style.STUB.size, stub.text, style, theme.soft)
 
 
 # Text ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.render.theme import DARK, LIGHT, Theme, lane_colour
+from gradscope.render.theme import DARK, LIGHT, STRUCTURE_KINDS, Theme, lane_colour, structure_paint
 
 FLAT = ("page", "ink", "soft", "code", "arrow", "alarm", "alarm_fill", "accent")
 LANES = len(LIGHT.backwards)
@@ -39,5 +39,9 @@ def _properties(theme: Theme) -> Iterator[tuple[str, str]]:
         yield f"{form.name.lower()}-line", paint.line
     for number in range(LANES):
         yield f"lane-{number}", lane_colour(theme, number)
+    for number in range(len(STRUCTURE_KINDS)):
+        paint = structure_paint(theme, number)
+        yield f"structure-{number}-fill", paint.fill
+        yield f"structure-{number}-line", paint.line
     for number, colour in enumerate(theme.heat):
         yield f"heat-{number}", colour

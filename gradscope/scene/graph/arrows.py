@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,14 +19,29 @@ from gradscope.scene.kinds import Form
 from gradscope.scene.readable import plural, shape
 from gradscope.trace.schema import NONE
 
+MANY = 3
+"""Least number of arrows from one box to another that are drawn as one."""
+
 
 def arrows(
     placing: Placing, facts: Graph, parts: NodesInBackwards, *, several: bool
 ) -> Iterator[Arrow]:
     """The arrows between drawn boxes, with the backwards each belongs to."""
-    yield from _flows(placing, facts, several=several)
+    yield from _bundled(list(_flows(placing, facts, several=several)), placing.options)
     yield from _folded_flows(placing, parts, several=several)
     yield from _kept(placing, facts)
+
+
+def _bundled(flows: Sequence[Arrow], options: GraphOptions) -> Iterator[Arrow]:
+    """The arrows; many from one box to another become one, with their number."""
+    of: dict[tuple[str, str, tuple[int, ...]], list[Arrow]] = {}
+    for arrow in flows:
+        of.setdefault((arrow.tail, arrow.head, arrow.backwards), []).append(arrow)
+    for each in of.values():
+        if len(each) >= MANY and not options.tensors:
+            yield replace(each[0], label=plural(len(each), "gradient"))
+        else:
+            yield from each
 
 
 def _flows(placing: Placing, facts: Graph, *, several: bool) -> Iterator[Arrow]:

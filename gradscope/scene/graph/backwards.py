@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers
 from gradscope.analysis.identity.sites import site_of
@@ -21,10 +22,7 @@ class Backwards:
 
     entries: tuple[BackwardEntry, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def several(self) -> bool:
-        return bool(self.entries)
+    several: bool = False
 
 
 def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
@@ -33,19 +31,30 @@ def backwards_of(trace: Trace, numbers: Iterable[int]) -> Backwards:
     if len(known) < 2:
         return Backwards()
     titles = backward_numbers(trace)
-    tasks = [backward_numbered(trace, number) for number in known[:MOST_IN_LEGEND]]
-    entries = tuple(
-        BackwardEntry(
-            titles[task.id],
-            title_of(trace, task, titles),
-            _call(trace, task),
-            trace.once(RankOf).one(GraphTask.TABLE, task.id),
+    rows = [
+        list(tasks)
+        for _, tasks in groupby(
+            (backward_numbered(trace, number) for number in known),
+            key=lambda task: (_rank(trace, task), _call(trace, task), _where(trace, task, titles)),
         )
-        for task in tasks
-    )
-    left = len(known) - len(entries)
-    note = f"{len(known)} backwards, the legend shows {len(entries)} of them; --task N draws one"
-    return Backwards(entries, (note,) if left else ())
+    ]
+    entries = tuple(_entry(trace, row, titles) for row in rows[:MOST_IN_LEGEND])
+    shown = sum(1 + len(entry.others) for entry in entries)
+    note = f"{len(known)} backwards, the legend shows {shown} of them; --task N draws one"
+    return Backwards(entries, (note,) if shown < len(known) else (), several=True)
+
+
+def _entry(trace: Trace, tasks: Sequence[GraphTask], titles: Mapping[int, int]) -> BackwardEntry:
+    """The row of backwards that the same line called one after the other."""
+    first, *others = (titles[task.id] for task in tasks)
+    title = title_of(trace, tasks[0], titles)
+    if others:
+        numbers = [first, *others]
+        in_row = others[-1] - first == len(others)
+        which = f"{first} to {others[-1]}" if in_row else ", ".join(map(str, numbers))
+        title = f"{_rank(trace, tasks[0])}backwards {which}{_where(trace, tasks[0], titles)}"
+    rank = trace.once(RankOf).one(GraphTask.TABLE, tasks[0].id)
+    return BackwardEntry(first, title, _call(trace, tasks[0]), rank, tuple(others))
 
 
 def title_of(
@@ -55,12 +64,19 @@ def title_of(
 
     `rank`: whether to say the rank, which only a merged trace has.
     """
-    of = trace.once(RankOf).words(GraphTask.TABLE, task.id) if rank else ""
+    of = _rank(trace, task) if rank else ""
+    return f"{of}backward {numbers[task.id]}{_where(trace, task, numbers)}"
+
+
+def _rank(trace: Trace, task: GraphTask) -> str:
+    return trace.once(RankOf).words(GraphTask.TABLE, task.id)
+
+
+def _where(trace: Trace, task: GraphTask, numbers: Mapping[int, int]) -> str:
     site = site_of(trace, task.stack)
     at = f" at {site}" if site.place else ""
     parent = numbers.get(task.parent)
-    inside = f", inside backward {parent}" if parent is not None else ""
-    return f"{of}backward {numbers[task.id]}{at}{inside}"
+    return at + (f", inside backward {parent}" if parent is not None else "")
 
 
 def _call(trace: Trace, task: GraphTask) -> str:

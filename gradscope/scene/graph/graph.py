@@ -12,13 +12,14 @@ from gradscope.analysis.graph.selection import select
 from gradscope.analysis.graph.took_part import NodesInBackwards, took_part
 from gradscope.analysis.identity.names import find_nodes, node_names
 from gradscope.analysis.lookups import Ids
-from gradscope.errors import EmptyTraceError
-from gradscope.scene.choices import GraphOf
+from gradscope.errors import EmptyTraceError, UsageError
+from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.arrows import arrows, edges_not_shown
 from gradscope.scene.graph.backwards import backwards_of
 from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
 from gradscope.scene.graph.blocks.folding import Folder, wishes
 from gradscope.scene.graph.blocks.outline import NodeBlock, Outline
+from gradscope.scene.graph.blocks.structures import Structures
 from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
@@ -29,7 +30,7 @@ from gradscope.scene.graph.heat import heat_of
 from gradscope.scene.graph.lanes import lanes_of_nodes
 from gradscope.scene.graph.marks import marks_of
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Box, GraphScene, occurring
+from gradscope.scene.graph.picture import Box, GraphScene, StructureEntry, occurring
 from gradscope.scene.graph.placing import Placing
 from gradscope.scene.graph.scope import scope_of
 from gradscope.trace.schema import Node
@@ -42,6 +43,10 @@ def graph_scene(trace: Trace, options: GraphOptions | None = None) -> GraphScene
     For a program without nodes this is the forward graph, unless another one is requested.
     """
     options = options or GraphOptions()
+    if options.color_by is ColorBy.STRUCTURE and options.graph in (GraphOf.BOTH, GraphOf.PLAN):
+        raise UsageError(
+            "--color structure colors one graph: use --graph backward or --graph forward"
+        )
     match options.graph:
         case GraphOf.FORWARD:
             return forward_scene(trace, options)
@@ -96,6 +101,10 @@ def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     drawn = tuple(draw.all())
     groups = tuple(frames(drawn, placing.open_blocks, titles))
     boxes, framed, lines = shared_lines(*without_lone_frames(drawn, groups))
+    structures: tuple[StructureEntry, ...] = ()
+    if options.color_by is ColorBy.STRUCTURE:
+        found = Structures(outline, columns)
+        boxes, framed, structures = found.painted(drawn, boxes, framed, placing)
     kinds, forms, seen = occurring(boxes)
     return GraphScene(
         title=scope.title,
@@ -111,6 +120,7 @@ def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
         backwards=backwards.entries,
         lines=lines,
         lanes=lanes.titles,
+        structures=structures,
     )
 
 

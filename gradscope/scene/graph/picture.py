@@ -46,6 +46,7 @@ class Box:
     nodes: tuple[int, ...]  # ids of its nodes in the trace
     lane: int = NONE  # the lane in which it ran, if there are several
     calls: tuple[int, ...] = ()  # ids of its forward calls in the trace
+    structure: int = NONE  # the number of its structure, if colors stand for structures
 
 
 def occurring(
@@ -72,6 +73,7 @@ class Arrow:
     label: str
     form: Form  # FUNCTION: a gradient; OPERATION: a tensor; SAVED: a saved value
     backwards: tuple[int, ...] = ()  # of the gradient, if there are several
+    upward: bool = False  # drawn from the bottom to the top, where the format can do so
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Group:
     lines: tuple[
         BoxLine, ...
     ] = ()  # the source line that its boxes share, which they do not repeat
+    structure: int = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +103,18 @@ class BackwardEntry:
     """One backward in the legend of a picture that has several."""
 
     number: int
-    title: str  # "backward 1 at gan.py:9"
+    title: str  # "backward 1 at gan.py:9"; of several at once, "backwards 1 to 8 at maml.py:30"
     call: str  # the text of the line that called it
     rank: int = NONE  # of the process, in a merged trace
+    others: tuple[int, ...] = ()  # the numbers after the first, if the same line called several
+
+
+@dataclass(frozen=True, slots=True)
+class StructureEntry:
+    """One structure in the legend of a picture that is colored by structure."""
+
+    number: int
+    words: str  # "A · Block ×12": how many there are in the graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +135,5 @@ class GraphScene:
     lines: tuple[BoxLine, ...] = ()  # the source line of boxes that show none
     lanes: tuple[str, ...] = ()  # threads and devices, where there is more than one
     graph: GraphOf = GraphOf.BACKWARD
+    structures: tuple[StructureEntry, ...] = ()
     ties: tuple[Arrow, ...] = ()  # between two graphs side by side; they do not affect the layout

@@ -1,4 +1,4 @@
-"""Splits tall pictures into columns; routes between columns become stubs."""
+"""Splits tall pictures into columns. Routes between columns turn up beside them or are cut."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from gradscope.scene.layout.pieces import ROW_GAP, Route, Slab
 from gradscope.scene.readable import plural
 
 MOST_ROWS = 12
-"""A route over more rows than this becomes two stubs."""
+"""In pictures laid out in arrays, a route over more rows than this becomes two stubs."""
 FEW_LANES, LANES_EACH = 60, 3
 """Largest number of lanes in a frame, plus a number for each piece in it."""
+LEAST_FILLED = 0.25
+"""A column with less is not closed; the last one is then part of the one before."""
+MOST_TURNS, TURNS_EACH = 24, 4
+"""More routes than this between the columns of a frame, or for each column, become stubs."""
 LONGEST = 150.0
 """Largest width of a stub's text."""
 MOST_STUBS = 3
@@ -32,6 +36,22 @@ class LayoutColumn:
     stubs: dict[Slab, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnTurn:
+    """A route from a column to another, or upwards in one, through the space beside a column."""
+
+    link: int
+    gutter: int  # the number of the column to the left of that space
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """All columns of a frame, from left to right, and the routes from one to another."""
+
+    all: list[LayoutColumn]
+    turns: list[ColumnTurn]
+
+
 def parts_of(way: int) -> range:
     """The numbers of the parts of a route: the layout treats each of them as a route."""
     return range(3 * way, 3 * way + 3)
@@ -48,8 +68,8 @@ def columns_of(
     row_of: Mapping[Slab, int],
     tallest: float,
     titles: Mapping[int, tuple[str, str]],
-) -> list[LayoutColumn]:
-    """The columns, from left to right. `titles`: by route, the titles of its two ends."""
+) -> Columns:
+    """The pieces and routes in columns. `titles`: by route, the titles of its two ends."""
     column_of_row = _split(row_of, ways, tallest)
     longest = _longest(row_of, ways)
     columns = [LayoutColumn() for _ in range(max(column_of_row, default=0) + 1)]
@@ -57,18 +77,30 @@ def columns_of(
     for piece in pieces:
         at[piece].pieces.append(piece)
         at[piece].row_of[piece] = row_of[piece]
-    cut: list[Route] = []
+    apart: list[tuple[Route, bool]] = []  # whether it can turn: a long one downwards cannot
     for way in ways:
         tail, head = way.tail or way.head, way.head or way.tail
         assert tail is not None
         assert head is not None
-        if tail is head or (at[tail] is at[head] and 0 < row_of[head] - row_of[tail] <= longest):
+        down = row_of[head] - row_of[tail] if at[tail] is at[head] else 0
+        if tail is head or 0 < down <= longest:
             at[tail].ways.append(_part(way, WHOLE, way.tail, way.head))
         else:
-            cut.append(way)
+            apart.append((way, not down > 0))
+    few = sum(turns for _, turns in apart) <= max(MOST_TURNS, TURNS_EACH * len(columns))
+    cut = [way for way, turns in apart if not (few and turns)]
+    turning = [way for way, turns in apart if few and turns]
+    turns = []
+    for way in turning:
+        assert way.tail is not None
+        assert way.head is not None
+        at[way.tail].ways.append(_part(way, FIRST, way.tail, None))
+        at[way.head].ways.append(_part(way, LAST, None, way.head))
+        begins, ends = (column_of_row[row_of[end]] for end in (way.tail, way.head))
+        turns.append(ColumnTurn(way.id, ends - 1 if ends > begins else begins))
     for part in (FIRST, LAST):
         _add_stubs(part, cut, at, row_of, titles)
-    return columns
+    return Columns(columns, turns)
 
 
 def _longest(row_of: Mapping[Slab, int], ways: Sequence[Route]) -> int:
@@ -77,16 +109,17 @@ def _longest(row_of: Mapping[Slab, int], ways: Sequence[Route]) -> int:
     for way in ways:
         if way.tail is not None and way.head is not None:
             over[row_of[way.head] - row_of[way.tail]] += 1
-    lanes = 0
-    for rows in range(2, MOST_ROWS + 1):
+    lanes, most = 0, max(over, default=1)
+    for rows in range(2, most + 1):
         lanes += over[rows] * (rows - 1)
         if lanes > FEW_LANES + LANES_EACH * len(row_of):
             return rows - 1
-    return MOST_ROWS
+    return most
 
 
 def _part(way: Route, part: int, tail: Slab | None, head: Slab | None) -> Route:
-    return Route(parts_of(way.id)[part], tail, head, 0.0 if part == LAST else way.label, way.loose)
+    label = 0.0 if part == LAST else way.label
+    return Route(parts_of(way.id)[part], tail, head, label, way.loose, way.upward)
 
 
 def _add_stubs(
@@ -107,8 +140,9 @@ def _add_stubs(
         for way in ways[:1] if together else ways:
             other = titles[way.id][1 if part == FIRST else 0]
             named = plural(len(ways), "box", "boxes") if together else other
-            text = fitting(f"→ {named}" if part == FIRST else f"{named} →", Style.LABEL, LONGEST)
-            stub = Slab(width_of(text, Style.LABEL) + 4, Style.LABEL.height)
+            leaves = (part == FIRST) is not way.upward
+            text = fitting(f"→ {named}" if leaves else f"{named} →", Style.STUB, LONGEST)
+            stub = Slab(width_of(text, Style.STUB) + 4, Style.STUB.height)
             column = at[end]
             column.pieces.append(stub)
             column.stubs[stub] = text
@@ -131,10 +165,12 @@ def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) ->
     found: list[int] = []
     column, first, filled = 0, 0, 0.0
     for row, height in enumerate(heights):
-        if found and row > first and filled + height > tallest:
-            # At least three quarters of the column are filled.
+        if filled > LEAST_FILLED * tallest and row > first and filled + height > tallest:
+            # At least three quarters of the column are filled, and more than what is moved on.
             spare, begin = 0.25 * tallest, row
-            while begin - 1 > first and sum(heights[begin - 1 : row]) <= spare:
+            while begin - 1 > first and sum(heights[begin - 1 : row]) <= min(
+                spare, sum(heights[first : begin - 1])
+            ):
                 begin -= 1
             first = min(range(row, begin - 1, -1), key=over.__getitem__)
             column += 1
@@ -142,4 +178,6 @@ def _split(row_of: Mapping[Slab, int], ways: Sequence[Route], tallest: float) ->
             filled = sum(heights[first:row])
         found.append(column)
         filled += height
+    if filled <= LEAST_FILLED * tallest:  # a few rows do not make a column
+        found[first:] = [max(column - 1, 0)] * (len(found) - first)
     return found

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gradscope.scene.layout.pieces import (
-    BESIDE_LANE,
     BETWEEN,
     LANE,
     ROW_GAP,
@@ -26,6 +25,7 @@ from gradscope.scene.layout.pieces import (
     Route,
     Slab,
 )  # fmt: skip
+from gradscope.scene.layout.straight import NextInLine, gap, straighten
 
 
 @dataclass(slots=True)
@@ -117,6 +117,7 @@ def lay_out(
     for _ in range(care.rounds):
         _place_ports(steps)
         _settle(rows, steps, care.settlings)
+    straighten(rows, _followers(steps))
     left = min((piece.x for row in rows for piece in row), default=0.0)
     for row in rows:
         for piece in row:
@@ -162,6 +163,9 @@ def _order(rows: list[list[Slab]], steps: Mapping[int, list[_Step]], sweeps: int
         for step in each:
             down[step.upper].append((step.lower, step.way.id))
             up[step.lower].append((step.upper, step.way.id))
+    for piece, below in down.items():
+        if piece.fixed:
+            below.sort(key=lambda each, ports=piece.ports_out: ports[each[1]])  # type: ignore[misc]
     for number in range(1, len(rows)):  # begin in the order of the row above
         first: dict[Slab, int] = {}
         for piece in rows[number - 1]:
@@ -207,22 +211,28 @@ def _pack(row: Iterable[Slab]) -> None:
     at = 0.0
     for piece in row:
         piece.x = at
-        at += piece.width + (BESIDE_LANE if piece.lane else BETWEEN)
+        at += piece.width + gap(piece)
     for piece in row:
         piece.x -= at / 2
 
 
 def _crossings(rows: Sequence[Sequence[Slab]], down: Mapping[Slab, list[tuple[Slab, int]]]) -> int:
+    """The number of crossings. Routes of a piece cross only if its ports are fixed."""
     found = 0
     for upper, lower in pairwise(rows):
         place = {piece: number for number, piece in enumerate(lower)}
-        seen: list[int] = []
+        seen: list[float] = []
         for piece in upper:
-            ends = [place[other] for other, _ in down.get(piece, ()) if other in place]
-            if len(ends) == 1:  # most pieces have one
-                at = bisect_right(seen, ends[0])
-                found += len(seen) - at
-                seen.insert(at, ends[0])
+            ends = [
+                place[other] + (other.ports_in[id] / other.width if other.fixed else 0.0)
+                for other, id in down.get(piece, ())
+                if other in place
+            ]
+            if len(ends) == 1 or piece.fixed:
+                for end in ends:
+                    at = bisect_right(seen, end)
+                    found += len(seen) - at
+                    seen.insert(at, end)
                 continue
             found += sum(len(seen) - bisect_right(seen, end) for end in ends)
             for end in ends:
@@ -313,12 +323,24 @@ def _settle_row(row: Sequence[tuple[Slab, Sequence[tuple[Slab, float, float]], f
             before = blocks.pop()
             weight, total, count = before[0] + weight, before[1] + total, before[2] + count
         blocks.append((weight, total, count))
-        offset += piece.width + (BESIDE_LANE if piece.lane else BETWEEN)
+        offset += piece.width + gap(piece)
     at = 0
     for weight, total, count in blocks:
         for number in range(at, at + count):
             row[number][0].x = total / weight + offsets[number]
         at += count
+
+
+def _followers(steps: Mapping[int, list[_Step]]) -> list[NextInLine]:
+    return [
+        NextInLine(
+            step.upper,
+            step.lower,
+            step.upper.ports_out[step.way.id] - step.lower.ports_in[step.way.id],
+        )
+        for each in steps.values()
+        for step in each
+    ]
 
 
 def _heights(

@@ -17,6 +17,7 @@ class Style(Enum):
     STRONG = (10.0, True, False)
     CODE = (9.5, False, True)
     LABEL = (9.5, False, False)
+    STUB = (14.0, False, False)
 
     def __init__(self, size: float, bold: bool, fixed: bool) -> None:  # noqa: FBT001
         self.size = size

@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 
-from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of, whole_of
-from gradscope.scene.layout.layered import lay_out, ranks
+from gradscope.scene.layout.between import side_by_side
+from gradscope.scene.layout.columns import FIRST, LAST, columns_of, parts_of
+from gradscope.scene.layout.layered import ranks
 from gradscope.scene.layout.pieces import QUICK, USUAL, WIDEST, Point, Route, Slab
 
 PAD = 12.0
-BETWEEN_COLUMNS = 34.0
 AROUND_TITLE = 16.0
 """Space below a title for routes that enter next to it."""
 BETWEEN_DOORS = 9.0
@@ -39,6 +40,7 @@ class Link:
     head: str
     label: float = 0.0  # the width of its label
     loose: bool = False  # it need not be straight
+    upward: bool = False  # the arrow goes from its head to its tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,11 @@ class Course:
     begins: bool  # at the link's tail; otherwise at a stub
     ends: bool  # at the link's head; otherwise at a stub
 
+    @property
+    def turns(self) -> bool:
+        """Whether it goes up somewhere, which is between columns."""
+        return any(upper > lower for (_, upper), (_, lower) in pairwise(self.points))
+
 
 @dataclass(slots=True)
 class Placed:
@@ -79,6 +86,11 @@ class Placed:
     frames: dict[str, Rect] = field(default_factory=dict)
     courses: list[Course] = field(default_factory=list)
     stubs: list[Stub] = field(default_factory=list)
+
+    @property
+    def turns(self) -> int:
+        """The number of arrows from one column to another."""
+        return sum(course.turns for course in self.courses)
 
 
 class _Way(IntEnum):
@@ -164,27 +176,17 @@ class _Nest:
         columns = columns_of(list(pieces.values()), ways, row_of, self._tallest, titles)
         title = self._frames.get(frame, Sized("", 0.0, 0.0, ""))
         pad, top = (PAD, title.height + PAD) if frame else (0.0, 0.0)
-        at, bottom = 0.0, 0.0
-        parts: list[tuple[int, list[Point]]] = []
-        for column in columns:
-            rows = lay_out(column.pieces, column.ways, column.row_of, self._care)
-            for piece in column.pieces:
-                piece.x += at
-            for id, points in rows.ways.items():
-                parts.append((id, [(x + at, y) for x, y in points]))
-            at += rows.width + BETWEEN_COLUMNS
-            bottom = max(bottom, rows.height)
-        content = at - BETWEEN_COLUMNS
+        among = side_by_side(columns, self._care)
+        content = among.width
         width = max(content, title.width) + 2 * pad
-        coming = [(points[0][0], whole_of(id)[0]) for id, points in parts]
-        coming = [(x, link) for x, link in coming if lies[link] is _Way.IN]
+        coming = [(points[0][0], link) for link, _, points in among.routes if lies[link] is _Way.IN]
         doors = _doors(coming, (width - content) / 2, title.width)
         if doors:
             width = max(width, max(doors.values()) + pad)
             top += AROUND_TITLE
             doors = _doors(coming, (width - content) / 2, title.width)
-        left, height = (width - content) / 2, top + bottom + pad
-        stubs = [stub for column in columns for stub in column.stubs.items()]
+        left, height = (width - content) / 2, top + among.height + pad
+        stubs = [stub for column in columns.all for stub in column.stubs.items()]
         for piece in (*pieces.values(), *(stub for stub, _ in stubs)):
             piece.x += left
             piece.y += top
@@ -199,8 +201,7 @@ class _Nest:
                     list(_to_edges(points, (left, top), height, lies[link], doors.get(link))),
                     cut,
                 )
-                for id, points in parts
-                for link, cut in (whole_of(id),)
+                for link, cut, points in among.routes
             ],
             stubs,
         )
@@ -223,7 +224,7 @@ class _Nest:
         tail = None if lies is _Way.IN else pieces[self._child(frame, link.tail)]
         head = None if lies is _Way.OUT else pieces[self._child(frame, link.head)]
         label = link.label if tail is not None and not tail.fixed else 0.0
-        return Route(number, tail, head, label, link.loose)
+        return Route(number, tail, head, label, link.loose, link.upward)
 
     def _child(self, frame: str, id: str) -> str:
         """The piece of a frame that is this box, or contains it."""
@@ -279,6 +280,8 @@ def _to_edges(
         yield door, top - AROUND_TITLE
     elif lies is _Way.IN:
         yield points[0][0] + left, 0.0
+    if lies is _Way.IN:
+        yield points[0][0] + left, top
     for x, y in points:
         yield x + left, y + top
     if lies is _Way.OUT:

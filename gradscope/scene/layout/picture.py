@@ -9,7 +9,7 @@ from gradscope.scene.graph.picture import GraphScene
 from gradscope.scene.kinds import Form
 from gradscope.scene.layout.labels import MARGIN, LabelRow, box_rows, frame_rows, size_of
 from gradscope.scene.layout.measure import Style, width_of
-from gradscope.scene.layout.nested import Link, Placed, Sized, nested
+from gradscope.scene.layout.nested import Course, Link, Placed, Sized, nested
 from gradscope.scene.layout.pieces import BETWEEN, ROW_GAP
 from gradscope.trace.text import visible
 
@@ -25,10 +25,12 @@ FLAT = 1_000
 """More boxes than this without frames are laid out in arrays; with frames, in one try."""
 WITH_FRAMES = 2.6
 """Factor for the height of columns with many boxes, because frames and routes need room."""
-READABLE = 0.58
-"""The scale at which titles are legible: a larger one is not preferred to fewer stubs."""
-WORTH = 0.02
-"""Increase of the scale that is worth one more stub."""
+READABLE = 0.72
+"""The scale at which titles are legible: a larger one is not preferred to a connected picture."""
+A_TURN, A_CUT = 0.01, 0.05
+"""Increase of the scale that is worth one more route between columns, or one more cut route."""
+A_TIED_TURN = 0.05
+"""The same for a route between columns of two graphs side by side, whose ties would be long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,21 @@ def layout(scene: GraphScene) -> PictureLayout:
 
         return PictureLayout(flat(boxes, links), rows, frames, labels)
     best: Placed | None = None
+    most = (0.0, 0.0)
     for tallest in TALLEST if len(boxes) <= MANY else _suited(boxes):
         placed = nested(boxes, titles, links, tallest)
-        if best is None or _legible(placed) > _legible(best):
-            best = placed
-        if not placed.stubs and placed.height < tallest:
+        value = _legible(placed, A_TIED_TURN if scene.ties else A_TURN)
+        if best is None or value > most:
+            best, most = placed, value
+        if not placed.stubs and not placed.turns and placed.height < tallest:
             break
     assert best is not None
+    best.courses = [
+        Course(each.link, each.points[::-1], each.ends, each.begins)
+        if links[each.link].upward
+        else each
+        for each in best.courses
+    ]
     return PictureLayout(best, rows, frames, labels)
 
 
@@ -85,19 +95,21 @@ def scale_on_screen(placed: Placed) -> float:
     return min(SCREEN[0] / width, SCREEN[1] / height, 1.0)
 
 
-def _legible(placed: Placed) -> tuple[float, float]:
+def _legible(placed: Placed, a_turn: float) -> tuple[float, float]:
+    """How well a picture can be read: if its titles can, by whether it is in one piece."""
     scale = scale_on_screen(placed)
-    return min(scale, READABLE), scale - WORTH * len(placed.stubs)
+    broken = a_turn * placed.turns + A_CUT * len(placed.stubs)
+    return min(scale, READABLE) - broken, scale
 
 
 def _links(scene: GraphScene, labels: dict[int, str]) -> list[Link]:
     aside = {box.id for box in scene.boxes if box.form in (Form.LEAF, Form.SAVED)}
     return [
         Link(
-            arrow.tail,
-            arrow.head,
+            *((arrow.head, arrow.tail) if arrow.upward else (arrow.tail, arrow.head)),
             width_of(labels[number], Style.LABEL) if number in labels else 0.0,
-            arrow.head in aside,
+            (arrow.tail if arrow.upward else arrow.head) in aside,
+            arrow.upward,
         )
         for number, arrow in enumerate(scene.arrows)
     ]

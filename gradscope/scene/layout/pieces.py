@@ -54,3 +54,4 @@ class Route:
     head: Slab | None
     label: float = 0.0  # the width of its label
     loose: bool = False  # it need not be straight
+    upward: bool = False  # its arrow goes from its head to its tail

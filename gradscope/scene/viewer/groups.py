@@ -23,6 +23,7 @@ from gradscope.scene.graph.blocks.outline import (
     before,
     stretch_size,
 )
+from gradscope.scene.graph.blocks.structures import Structures
 from gradscope.scene.graph.blocks.titles import Titles
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.schema import NONE
@@ -66,6 +67,7 @@ class Groups:
         self._outline = Outline(trace, columns, loops=True, steps=True)
         spent = before(columns.own_ns[self._outline.order])
         self._wanted = ShownTurns(spent, np.zeros_like(spent))
+        self._structures = Structures(self._outline, columns)
         self._titles = Titles(trace, columns, self._outline, spent)
 
     def table(self, texts: Texts) -> tuple[Table, Ids]:
@@ -84,6 +86,7 @@ class Groups:
             of_node[self._outline.order[nodes]] = place
             waiting += [(part, place) for part in reversed(parts) if not isinstance(part, int)]
         self._place_leaves(of_node)
+        structures = [self._structures.of(each) for each in groups]
         table: Table = {
             "parent": ints(parents),
             "form": ints(FORMS[each.made] for each in groups),
@@ -92,6 +95,10 @@ class Groups:
             "rank": ints(each.rank for each in groups),
             "step": ints(each.step for each in groups),
             "turns": ints(each.count if each.made is MadeBy.LOOP else 0 for each in groups),
+            "structure": ints(structures),
+            "alike": texts.column(
+                "" if each == NONE else self._structures.title(each) for each in structures
+            ),
         }
         return table, of_node
 

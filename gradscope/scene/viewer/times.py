@@ -131,11 +131,11 @@ def backward_table(times: Times, texts: Texts) -> Table:
     }
 
 
-def run_table(times: Times) -> Table:
+def run_table(times: Times, *, events: bool = True) -> Table:
     """Every run of a node: the events at which it was pushed, started and ended.
 
     They are in the order in which they started, as the timeline paints them. The own time of most
-    is the time from their start to their end: the page computes it.
+    is the time from their start to their end: the page computes it if it has the `events`.
     """
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
@@ -143,7 +143,7 @@ def run_table(times: Times) -> Table:
     at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
     has = at != NONE
 
-    whole = (runs.end != NONE) & (runs.self_ns == runs.end - runs.begin)
+    whole = events & (runs.end != NONE) & (runs.self_ns == runs.end - runs.begin)
 
     def of_run(column: Ids) -> Ids:
         return np.where(has, column[at], NONE) if len(column) else np.full(len(mine), NONE)

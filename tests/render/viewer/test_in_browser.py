@@ -216,7 +216,8 @@ OVERLAPS = """(() => { const found = []; const { picture } = app; const boxes = 
   for (const route of picture.routes) {
     const [tail, head] = [picture.boxes.get(route.tail), picture.boxes.get(route.head)];
     const way = `${route.tail} to ${route.head}`;
-    if (route.begins && route.ends && tail.y + tail.h > head.y) found.push(`${way} goes up`);
+    if (route.begins && route.ends && !route.turns && tail.y + tail.h > head.y)
+      found.push(`${way} goes up`);
     for (let at = 1; at < route.points.length; at += 1) for (const box of boxes) {
       if (box === tail || box === head) continue;
       const [[x0, y0], [x1, y1]] = [route.points[at - 1], route.points[at]];

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.trace.schema import Edge, GraphTask, Module, Node
@@ -84,3 +86,15 @@ def test_of_very_many_leaves_beside_a_node_a_few_are_drawn_and_the_node_says_how
     assert len(graph_scene(trace).boxes) == 13
     assert not_shown(trace, GraphOptions()) == {"n50": "⋯ 38 edges to nodes not shown"}
     assert len(graph_scene(trace, GraphOptions(everything=True)).boxes) == 51
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels"), [(2, ["out 0", "out 1 · in 1"]), (3, ["3 gradients"])]
+)
+def test_many_arrows_from_one_box_to_another_are_one(edges: int, labels: list[str]) -> None:
+    pairs = [Edge(2, index, 1, input_nr=index) for index in range(edges)]
+    trace = trace_of(Node(1, "UnbindBackward0"), Node(2, "AttentionBackward0"), *pairs)
+
+    assert [arrow.label for arrow in graph_scene(trace).arrows] == labels
+    with_shapes = graph_scene(trace, GraphOptions(tensors=True))
+    assert len(with_shapes.arrows) == edges

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gradscope.render.looks import backward_signs
+from gradscope.render.theme import LIGHT, backward_colour
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import Arrow, BackwardEntry, BoxLine
+from gradscope.scene.graph.picture import Arrow, BackwardEntry, BoxLine, GraphScene
 from gradscope.scene.kinds import BoxMark, Form
 from gradscope.trace.schema import (
     NONE,
@@ -110,6 +112,43 @@ def test_more_backwards_than_a_box_can_name_are_counted() -> None:
     shared = next(box for box in scene.boxes if box.title == "Shared")
 
     assert BoxLine("in 12 backwards, ran 12 times, 60 ns") in shared.lines
+    (entry,) = scene.backwards
+    assert entry == BackwardEntry(0, "backwards 0 to 11", "", others=tuple(range(1, 12)))
+    assert scene.notes == ()
+
+
+def losses(*lines: int) -> GraphScene:
+    """Backwards from one line or another, in this order."""
+    many = range(len(lines))
+    return graph_scene(
+        trace_of(
+            *(Frame(line, "maml.py", line, "", f"loss{line}.backward()") for line in set(lines)),
+            *(Stack(line, line) for line in set(lines)),
+            Node(0, "Shared"),
+            *(Node(id + 1, f"Loss{id}") for id in many),
+            *(Edge(id + 1, 0, 0) for id in many),
+            *(GraphTask(id, roots=(id + 1,), begin=id, stack=lines[id]) for id in many),
+            *(row for id in many for row in ran(id, id + 1, 0)),
+        )
+    )
+
+
+def test_backwards_that_one_line_called_one_after_the_other_share_a_row_of_the_legend() -> None:
+    scene = losses(3, 3, 3, 8, 3)
+
+    assert scene.backwards == (
+        BackwardEntry(0, "backwards 0 to 2 at maml.py:3", "loss3.backward()", others=(1, 2)),
+        BackwardEntry(3, "backward 3 at maml.py:8", "loss8.backward()"),
+        BackwardEntry(4, "backward 4 at maml.py:3", "loss3.backward()"),
+    )
+    first = backward_signs(scene.backwards[0], LIGHT)
+    colours = [backward_colour(LIGHT, number) for number in range(3)]
+    assert first == (*(("■", colour) for colour in colours), ("→", colours[0]))
+
+
+def test_a_legend_has_few_rows_and_says_how_many_backwards_it_leaves_out() -> None:
+    scene = losses(*(3 + number % 2 for number in range(12)))
+
     assert [entry.number for entry in scene.backwards] == list(range(8))
     assert scene.notes == ("12 backwards, the legend shows 8 of them; --task N draws one",)
 

@@ -83,8 +83,9 @@ def arrows_lead_down(found: Placed, sized: Sequence[Sized], links: Sequence[Link
     for course in found.courses:
         link = links[course.link]
         said = f"{link.tail} to {link.head}"
-        if any(upper > lower for (_, upper), (_, lower) in pairwise(course.points)):
-            wrong.append(f"{said} leads up")
+        steps = pairwise(course.points)
+        if any(upper > lower and x != to_x for (x, upper), (to_x, lower) in steps):
+            wrong.append(f"{said} leads up, and not straight between columns")
         entered = around(link.tail, parents) | around(link.head, parents)
         for id, rect in (found.boxes | found.frames).items():
             if id not in entered and crossed(rect, course):

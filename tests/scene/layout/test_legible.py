@@ -37,7 +37,7 @@ def test_titles_in_every_picture_of_the_gallery_can_be_read(name: str) -> None:
 def test_fewer_boxes_stand_where_titles_would_be_too_small_unless_a_number_was_named() -> None:
     wide = trace_of(
         *(Node(id, f"ScaledDotProductFlashAttention{id}") for id in range(55)),
-        *(Edge(id, other, other) for id in range(55) for other in range(max(0, id - 4), id)),
+        *(Edge(id, other, other) for id in range(55) for other in range(max(0, id - 5), id)),
     )
 
     assert (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -136,40 +138,83 @@ def test_a_chain_goes_straight_down() -> None:
     assert found.stubs == []
 
 
-def test_a_long_chain_goes_on_in_another_column_and_says_where() -> None:
+def test_a_long_chain_goes_on_in_another_column_and_its_arrow_goes_up_between_them() -> None:
     found = placed(chain(10), 400)
 
-    assert {rect.x for rect in found.boxes.values()} == {0.0, found.boxes["b9"].x}
-    assert [stub.text for stub in found.stubs] == ["→ box 6", "box 5 →"]
-    assert [(each.link, each.begins, each.ends) for each in found.courses if each.link == 5] == [
-        (5, True, False),
-        (5, False, True),
-    ]
+    assert len({round(rect.x) for rect in found.boxes.values()}) == 2
+    assert found.stubs == []
+    (turned,) = [course for course in found.courses if course.turns]
+    assert (turned.link, turned.begins, turned.ends) == (5, True, True)
+    begin, end = found.boxes["b5"], found.boxes["b6"]
+    (up,) = {x for (x, y), (_, to) in pairwise(turned.points) if y > to}
+    assert begin.x + begin.width < up < end.x
 
 
-def test_an_arrow_over_many_rows_becomes_two_stubs() -> None:
-    boxes, frames, links = chain(20)
+def test_two_arrows_between_the_same_columns_do_not_cross() -> None:
+    boxes, frames, links = chain(10)
+    more = [*links, Link("b4", "b7"), Link("b3", "b8")]
 
-    found = placed((boxes, frames, [*links, Link("b0", "b19")]), 5000)
+    found = placed((boxes, frames, more), 500)
 
-    assert sorted(stub.text for stub in found.stubs) == ["box 0 →", "→ box 19"]
+    turned = [course.points for course in found.courses if course.turns]
+    lines = [line for points in turned for line in pairwise(points)]
+    assert len(turned) == 3
+    across = [line for line in lines if line[0][1] == line[1][1]]
+    down = [line for line in lines if line[0][0] == line[1][0]]
+    assert len(across) == 6
+    for (x, y), (to_x, _) in across:
+        left, right = sorted((x, to_x))
+        crossed = [
+            at for (at, a), (_, b) in down if left < at < right and min(a, b) < y < max(a, b)
+        ]
+        assert crossed == []
+
+
+def test_too_many_arrows_between_columns_become_stubs() -> None:
+    boxes, frames, links = chain(30)
+    across = [Link(f"b{tail}", f"b{head}") for tail in range(14) for head in (16 + tail, 15 + tail)]
+
+    found = placed((boxes, frames, [*links, *across]), 900)
+
+    assert not found.turns
+    assert "→ box 16" in [stub.text for stub in found.stubs]
+
+
+def test_an_arrow_past_many_boxes_is_drawn_beside_them_as_a_whole() -> None:
+    boxes, frames, links = chain(40)
+
+    found = placed((boxes, frames, [*links, Link("b0", "b39")]), 5000)
+
+    assert found.stubs == []
+    course = next(each for each in found.courses if each.link == len(links))
+    assert (course.begins, course.ends, course.turns) == (True, True, False)
+    (beside,) = {
+        x
+        for (x, y), (to_x, to) in pairwise(course.points)
+        if x == to_x and y <= found.boxes["b1"].y + SLACK and to > found.boxes["b38"].y
+    }
+    passed = [found.boxes[f"b{number}"] for number in range(1, 39)]
+    assert not any(rect.x < beside < rect.x + rect.width for rect in passed)
 
 
 def test_many_stubs_of_a_box_are_one_that_counts_them() -> None:
-    boxes, frames, links = chain(20)
+    boxes, frames, links = chain(40)
     hub = Sized("hub", 80, 30, "", "hub")
 
     found = placed(([*boxes, hub], frames, [*links, *(Link(box.id, "hub") for box in boxes)]), 5000)
 
-    assert "8 boxes →" in [stub.text for stub in found.stubs]
+    (counted,) = [stub.text for stub in found.stubs if stub.text.endswith("boxes →")]
+    assert int(counted.split()[0]) + len(found.courses) - len(found.stubs) == len(links) + 40
 
 
-def test_what_leads_back_up_becomes_two_stubs() -> None:
+def test_what_leads_back_up_goes_beside_the_column() -> None:
     boxes, frames, links = chain(3)
 
     found = placed((boxes, frames, [*links, Link("b2", "b0")]), 5000)
 
-    assert sorted(stub.text for stub in found.stubs) == ["box 2 →", "→ box 0"]
+    assert found.stubs == []
+    (back,) = [course for course in found.courses if course.turns]
+    assert max(x for x, _ in back.points) > 100
 
 
 def test_a_row_that_would_be_too_wide_goes_on_in_the_next() -> None:

@@ -61,7 +61,8 @@ def beside(forward: GraphScene, backward: GraphScene) -> GraphScene:
         title=forward.title.replace("forward graph", "forward and backward graph"),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         boxes=boxes,
-        arrows=tuple(arrow for part in parts for arrow in part.arrows),
+        # Calls go up as nodes go down, so that a call is beside the node it created.
+        arrows=(*(replace(each, upward=True) for each in parts[0].arrows), *parts[1].arrows),
         groups=tuple(group for part in parts for group in part.groups),
         kinds=kinds,
         forms=forms,

@@ -14,6 +14,7 @@ from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.arrows import edges_not_shown
 from gradscope.scene.graph.blocks.folding import Folder, wishes
 from gradscope.scene.graph.blocks.outline import Outline
+from gradscope.scene.graph.blocks.structures import Structures
 from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker, Nouns
 from gradscope.scene.graph.common_lines import shared_lines, without_lone_frames
@@ -24,7 +25,7 @@ from gradscope.scene.graph.forward.words import during, notes_of, nothing
 from gradscope.scene.graph.heat import Heat, heat_of_times
 from gradscope.scene.graph.lanes import Lanes, devices_of
 from gradscope.scene.graph.options import GraphOptions
-from gradscope.scene.graph.picture import GraphScene, occurring
+from gradscope.scene.graph.picture import GraphScene, StructureEntry, occurring
 from gradscope.scene.graph.placing import Placing
 from gradscope.scene.graph.scope import DrawnSelection, scope_of_calls
 from gradscope.trace.schema import NONE
@@ -61,6 +62,10 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
     made = tuple(boxes.all(calls))
     groups = tuple(frames(made, placing.open_blocks, titles))
     all_boxes, framed, lines = shared_lines(*without_lone_frames(made, groups))
+    structures: tuple[StructureEntry, ...] = ()
+    if options.color_by is ColorBy.STRUCTURE:
+        found = Structures(outline, graph)
+        all_boxes, framed, structures = found.painted(made, all_boxes, framed, placing)
     kinds, forms, seen = occurring(all_boxes)
     return GraphScene(
         title=scope.title,
@@ -75,6 +80,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
         marks=seen,
         lines=lines,
         lanes=lanes.titles,
+        structures=structures,
         graph=GraphOf.FORWARD,
     )
 
@@ -98,10 +104,10 @@ def _chosen(trace: Trace, options: GraphOptions) -> tuple[DrawnSelection, Select
 def _heat(options: GraphOptions, columns: ForwardColumns, placing: Placing) -> Heat:
     if options.color_by is ColorBy.GRAD:
         raise UsageError(
-            "--color grad shows gradients, which calls do not have: with --graph forward use kind "
-            "or time"
+            "--color grad shows gradients, which calls do not have: with --graph forward use kind, "
+            "time or structure"
         )
-    if options.color_by is ColorBy.KIND:
+    if options.color_by in (ColorBy.KIND, ColorBy.STRUCTURE):
         return Heat()
     graph = columns.graph
     timed = graph.own_ns > 0

@@ -90,7 +90,7 @@ def parts_of(graph: Flat, rows: LayoutRows) -> LayoutParts:
         ]),
         height=np.concatenate([
             graph.heights, np.zeros(total - graph.boxes),
-            np.full(len(stub), Style.LABEL.height),
+            np.full(len(stub), Style.STUB.height),
         ]),
         upper=np.concatenate([upper, np.where(stubs.below, stubs.box, stub)]),
         lower=np.concatenate([lower, np.where(stubs.below, stub, stubs.box)]),
@@ -121,7 +121,7 @@ def _stubs(graph: Flat, cut: Ids) -> Stubs:
 
 
 def _widths(graph: Flat, stubs: Stubs) -> Floats:
-    arrow = width_of("→ ", Style.LABEL)
-    counted = width_of("1,000,000 boxes", Style.LABEL)
+    arrow = width_of("→ ", Style.STUB)
+    counted = width_of("1,000,000 boxes", Style.STUB)
     named = np.where(stubs.together > 1, counted, graph.titles[stubs.other])
     return np.minimum(named + arrow, LONGEST) + SPARE

@@ -21,7 +21,7 @@ def flat(boxes: Sequence[Sized], links: Sequence[Link]) -> Placed:
     graph = Flat(
         np.array([box.width for box in boxes], np.float64),
         np.array([box.height for box in boxes], np.float64),
-        np.array([width_of(box.title, Style.LABEL) for box in boxes], np.float64),
+        np.array([width_of(box.title, Style.STUB) for box in boxes], np.float64),
         np.array([number[link.tail] for link in links], np.int64),
         np.array([number[link.head] for link in links], np.int64),
         np.array([link.label for link in links], np.float64),
@@ -41,8 +41,8 @@ def _written_out(laid: Laid, boxes: Sequence[Sized]) -> Placed:
     )  # fmt: skip
     for (x, y), other, together, below, width in facts:
         named = plural(together, "box", "boxes") if together > 1 else boxes[other].title
-        text = fitting(f"→ {named}" if below else f"{named} →", Style.LABEL, LONGEST)
-        found.stubs.append(Stub(Rect(x, y, width, Style.LABEL.height), text))
+        text = fitting(f"→ {named}" if below else f"{named} →", Style.STUB, LONGEST)
+        found.stubs.append(Stub(Rect(x, y, width, Style.STUB.height), text))
     points = [(x, y) for x, y in laid.points.round(1).tolist()]
     bounds = [*laid.begins.tolist(), len(points)]
     courses = zip(laid.link.tolist(), pairwise(bounds), laid.to_stub.tolist(), strict=True)

@@ -274,7 +274,7 @@ def test_the_options_that_choose_choose_calls() -> None:
         of(around="meen")
     with pytest.raises(UsageError, match=r"--critical .* only with --graph backward"):
         of(critical=True)
-    with pytest.raises(UsageError, match="with --graph forward use kind or time"):
+    with pytest.raises(UsageError, match="with --graph forward use kind, time or structure"):
         graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, color_by=ColorBy.GRAD))
     warm = graph_scene(trace, GraphOptions(graph=GraphOf.FORWARD, color_by=ColorBy.TIME))
     assert {box.title: box.heat for box in warm.boxes if box.heat is not None} == {

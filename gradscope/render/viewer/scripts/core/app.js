@@ -50,6 +50,10 @@ export class App {
     this.range = null;
     /** @type {any} */
     this.picture = null;
+    /** @type {import("../comparing/ghosts.js").Ghosts | null} nodes that only an earlier trace has, where they are drawn */
+    this.ghosts = null;
+    /** @type {((row: number) => void) | null} what a click on one of these does */
+    this.choseGhost = null;
     this.centre = false;
     this.setBackward(this.firstBackward(), true);
   }
@@ -146,7 +150,7 @@ export class App {
   }
 
   draw() {
-    this.picture = new Picture(this.model, this.tree, this.root, this.open);
+    this.picture = new Picture(this.model, this.tree, this.root, this.open, this.ghosts);
   }
 
   /** @param {number} node @param {boolean} [centre] */

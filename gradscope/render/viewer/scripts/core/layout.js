@@ -16,7 +16,7 @@ import { Nest } from "../layout/nested.js";
  * @property {number} [x] after layout, of its left upper corner
  * @property {number} [y]
  * @typedef {{tail: string, head: string}} Edge
- * @typedef {{tail: string, head: string, link: number, points: [number, number][], begins: boolean, ends: boolean}} Route of an edge, or of one end of it where it is cut
+ * @typedef {{tail: string, head: string, link: number, points: [number, number][], begins: boolean, ends: boolean, turns: boolean}} Route of an edge, or of one end of it where it is cut; `turns`: it goes up between columns
  * @typedef {{x: number, y: number, text: string}} Stub what stands at the end of an edge that is cut
  */
 
@@ -27,9 +27,9 @@ const SHARES = [0.8, 1.15, 1.6, 2.2, 3];
 const MANY = 150;
 const SHORTEST = 300;
 /** The scale at which titles can be read: what is smaller is never taken for fewer stubs. */
-const LEAST_READABLE = 0.58;
-/** How much larger a picture must be for one more stub. */
-const STUBS_WORTH = 0.02;
+const LEAST_READABLE = 0.7;
+/** How much larger a picture must be for one more way between columns, and for one more stub. */
+const [A_TURN, A_CUT] = [0.01, 0.05];
 
 /**
  * Lay out a group and everything in it: of several layouts the one in which most can be read.
@@ -48,17 +48,23 @@ export function layOut(root, edges, room, measure) {
   for (const tallest of heightsFor(boxes, room)) {
     const placed = new Nest(boxes, frames, links, tallest, measure).placed();
     const scale = Math.min(room[0] / placed.width, room[1] / placed.height, 1);
-    const legible = [Math.min(scale, LEAST_READABLE), scale - STUBS_WORTH * placed.stubs.length];
+    const turns = placed.courses.filter(({ points }) => goesUp(points)).length;
+    const legible = [Math.min(scale, LEAST_READABLE) - A_TURN * turns - A_CUT * placed.stubs.length, scale];
     if (!best || legible[0] > most[0] || legible[0] === most[0] && legible[1] > most[1]) [best, most] = [placed, legible];
-    if (!placed.stubs.length && placed.height < tallest) break;
+    if (!placed.stubs.length && !turns && scale >= LEAST_READABLE) break;
   }
   const found = /** @type {import("../layout/nested.js").Placed} */ (best);
   for (const [key, { x, y, width, height }] of [...found.boxes, ...found.frames]) Object.assign(items.get(key), { x, y, w: width, h: height });
   Object.assign(root, { x: 0, y: 0, w: found.width, h: found.height });
   return {
-    routes: found.courses.map(({ link, points, begins, ends }) => ({ tail: links[link].tail, head: links[link].head, link, points, begins, ends })),
+    routes: found.courses.map(({ link, points, begins, ends }) => ({ tail: links[link].tail, head: links[link].head, link, points, begins, ends, turns: goesUp(points) })),
     stubs: found.stubs.map(({ place, text }) => ({ x: place.x, y: place.y, text })),
   };
+}
+
+/** @param {[number, number][]} points @returns {boolean} */
+function goesUp(points) {
+  return points.some(([, y], at) => at > 0 && y < points[at - 1][1]);
 }
 
 /** All boxes, and frames after those around them, each from above. @param {Item} root @param {Map<string, Item>} items gets them by key */
@@ -78,9 +84,10 @@ function sizedOf(root, items) {
   return [boxes, frames];
 }
 
-/** How tall columns may be: each is tried. @param {import("../layout/nested.js").Sized[]} boxes @param {number[]} room */
+/** How tall columns may be: each is tried, first one that holds all. @param {import("../layout/nested.js").Sized[]} boxes @param {number[]} room */
 function heightsFor(boxes, room) {
   const area = boxes.reduce((sum, { width, height }) => sum + (width + GAP) * (height + ROW), 0);
   const side = Math.sqrt(area * 1.6 * room[1] / room[0]);
-  return (boxes.length > MANY ? SHARES.slice(1, 3) : SHARES).map((share) => Math.max(side * share, SHORTEST));
+  if (boxes.length > MANY) return SHARES.slice(1, 3).map((share) => Math.max(side * share, SHORTEST));
+  return [Infinity, ...SHARES.map((share) => Math.max(side * share, SHORTEST))];
 }

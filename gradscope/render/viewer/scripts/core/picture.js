@@ -11,7 +11,7 @@ export const ROOM = [920, 680];
 const WIDEST = 260;
 const TITLE_FONT = "600 13px system-ui, sans-serif";
 const LINE_FONT = "11px system-ui, sans-serif";
-export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "italic 9px system-ui, sans-serif" };
+export const FONTS = { title: TITLE_FONT, line: LINE_FONT, frame: "600 12px system-ui, sans-serif", stub: "13px system-ui, sans-serif" };
 const LONGEST_STUB = 150;
 const LINE = 15;
 const TOP = 22;
@@ -19,7 +19,7 @@ const TOP = 22;
 /**
  * @typedef {object} Box
  * @property {string} key
- * @property {"node" | "leaf" | "group"} is
+ * @property {"node" | "leaf" | "group" | "ghost"} is
  * @property {number} node -1 for a group
  * @property {number} group the group itself, or the one that the node is shown in
  * @property {string} title
@@ -57,9 +57,10 @@ function stubText(text) {
 
 /** One picture: a root group, with some groups open. */
 export class Picture {
-  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open */
-  constructor(model, tree, root, open) {
+  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open @param {import("../comparing/ghosts.js").Ghosts | null} [ghosts] nodes of an earlier trace to draw as well */
+  constructor(model, tree, root, open, ghosts = null) {
     this.model = model;
+    this.ghosts = ghosts;
     this.tree = tree;
     this.root = root;
     this.open = open;
@@ -74,9 +75,19 @@ export class Picture {
     const { routes, stubs } = layOut(this.item, this.edges, ROOM, stubText);
     this.routes = routes;
     this.stubs = stubs;
+    this.findEntries();
     this.width = this.item.w;
     this.height = this.item.h;
     this.all = [...this.boxes.values()];
+  }
+
+  /** How far from the left the first route enters each frame: what stands beside its title ends there. */
+  findEntries() {
+    const lines = this.routes.flatMap(({ points }) => points.slice(1).map(([x, y], at) => [Math.min(x, points[at][0]), points[at][1], y]));
+    for (const frame of this.frames) {
+      frame.entry = Infinity;
+      for (const [x, from, to] of lines) if (from <= frame.y && to > frame.y && x > frame.x && x < frame.x + frame.w) frame.entry = Math.min(frame.entry, x - frame.x);
+    }
   }
 
   groupItem(group) {
@@ -88,6 +99,7 @@ export class Picture {
     for (const node of tree.nodesIn[group]) {
       if (!this.model.isLeaf(node)) items.push(this.box({ key: `n${node}`, is: "node", node, group, use: 0 }));
     }
+    for (const each of this.ghosts?.in(group, this.root) ?? []) items.push(this.box({ key: `x${each.row}`, is: "ghost", node: -1, group, use: 0, ghost: each.row, after: each.node }));
     const title = shorten(tree.title(group), 60);
     const item = {
       key: group === this.root ? "root" : `f${group}`, group, items, title, more: this.besideTitle(group), w: 0, h: 0,
@@ -124,7 +136,7 @@ export class Picture {
   }
 
   box(box) {
-    box.order = this.orderOf(box.group, box.node);
+    box.order = box.is === "ghost" ? this.orderOf(box.group, box.after) - 0.25 : this.orderOf(box.group, box.node);
     this.boxes.set(box.key, box);
     return box;
   }
@@ -146,12 +158,13 @@ export class Picture {
       let to = boxOf[head[edge]];
       let key = "";
       if (leaf) {
+        const users = uses.get(head[edge]) ?? new Set();
+        uses.set(head[edge], users.add(tail[edge]));
         if (from < 0) continue;
         key = `l${head[edge]}u${tail[edge]}`;
         if (!this.boxes.has(key)) {
-          uses.set(head[edge], (uses.get(head[edge]) ?? 0) + 1);
           const group = model.nodes.get("group")[tail[edge]];
-          const made = this.box({ key, is: "leaf", node: head[edge], group, use: uses.get(head[edge]), user: tail[edge] });
+          const made = this.box({ key, is: "leaf", node: head[edge], group, use: users.size, user: tail[edge] });
           made.order = this.orderOf(group, tail[edge]) + (model.isForward ? 0.5 : -0.5);
           this.itemOf.get(group).items.push(made);
         }
@@ -164,7 +177,9 @@ export class Picture {
       if (!found.has(name)) found.set(name, { tail: keyOf(from), head: key, edges: [] });
       found.get(name).edges.push(edge);
     }
+    /** @type {Map<number, Set<number>>} by leaf: who uses it, also where that is folded */
     this.uses = uses;
+    for (const { tail: from, head: to } of this.ghosts?.links(this) ?? []) if (!found.has(`${from}>${to}`)) found.set(`${from}>${to}`, { tail: from, head: to, edges: [], ghost: true });
     const all = [...found.values()];
     return model.isForward ? all.map((each) => ({ ...each, tail: each.head, head: each.tail })) : all;
   }
@@ -175,9 +190,10 @@ export class Picture {
 
   finish() {
     for (const box of this.boxes.values()) {
-      if (box.is === "group") this.describeGroup(box);
+      if (box.is === "ghost") this.ghosts?.describe(box);
+      else if (box.is === "group") this.describeGroup(box);
       else this.describeNode(box);
-      box.lane = this.laneOf(box);
+      box.lane = box.is === "ghost" ? -1 : this.laneOf(box);
       if (box.lane >= 0) box.lines.push(this.model.lanes[box.lane]);
       const cut = this.hidden.get(box.key);
       if (cut) box.lines.push(`⋯ ${plural(cut, "edge")} to nodes not shown`);
@@ -204,7 +220,7 @@ export class Picture {
     const { group } = box;
     box.title = shorten(tree.title(group), 44);
     box.ordinal = "";
-    box.badges = 1;
+    box.badges = this.model.groups.get("structure")[group] < 0 ? 1 : 2;
     const each = tree.nodeCount[group] / this.model.groups.get("turns")[group];
     const { isForward } = this.model;
     const inside = plural(tree.nodeCount[group], isForward ? "call" : "node") + (Number.isInteger(each) ? `, ${each} each` : "");
@@ -228,9 +244,11 @@ export class Picture {
     box.lines = [];
     const shape = model.nodes.text("shape", node);
     if (shape) box.lines.push(shorten(shape, 34));
-    if (leaf) return;
+    const uses = leaf ? this.uses.get(node).size : 0;
+    if (uses > 1) box.lines.push(`use ${count(box.use)} of ${count(uses)}`);
+    if (leaf && model.isForward) return;
     const frame = model.frameOf(node);
-    if (frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
+    if (!leaf && frame >= 0 && (box.group === this.root || this.oneLine(box.group) !== frame)) box.lines.push(shorten(model.shortPlace(frame), 34));
     if (model.isForward) {
       this.describeCall(box);
       return;

@@ -1,15 +1,16 @@
-/** What is taller than it may be goes on in another column; ways between columns become stubs. The twin of scene/layout/columns.py. */
+/** What is taller than it may be goes on in another column; ways between columns turn up beside them, or become stubs. The twin of scene/layout/columns.py. */
 
 import { Piece, ROW_GAP } from "./layered.js";
 
 /** @typedef {import("./layered.js").Way} Way */
 /** @typedef {(text: string) => {text: string, width: number}} Measure a text as it is shown, and how wide that is */
 
-const MOST_ROWS = 12;
 const FEW_LANES = 60;
 const LANES_EACH = 3;
+const LEAST_FILLED = 0.25;
+const [MOST_TURNS, TURNS_EACH] = [24, 4];
 const MOST_STUBS = 3;
-export const STUB_HEIGHT = 12.5;
+export const STUB_HEIGHT = 18.5;
 export const [WHOLE, FIRST, LAST] = [0, 1, 2];
 
 /** @param {number} way @param {number} part @returns {number} the number of a part of a way, which is a way to whoever lays it out */
@@ -20,9 +21,10 @@ export function partOf(way, part) {
 /**
  * Some rows of a frame, with the ways between them and the ends of ways that are cut.
  * @typedef {{pieces: Piece[], rowOf: Map<Piece, number>, ways: Way[], stubs: Map<Piece, string>}} Column
+ * @typedef {{link: number, gutter: number}} Turn a way from column to column, and the column to the left of where it goes up
  */
 
-/** The columns, from left to right. `titles`: what stands at the two ends of a way. @param {Piece[]} pieces @param {Way[]} ways @param {Map<Piece, number>} rowOf @param {number} tallest @param {(way: number) => [string, string]} titles @param {Measure} measure @returns {Column[]} */
+/** The columns, from left to right. `titles`: what stands at the two ends of a way. @param {Piece[]} pieces @param {Way[]} ways @param {Map<Piece, number>} rowOf @param {number} tallest @param {(way: number) => [string, string]} titles @param {Measure} measure @returns {{all: Column[], turns: Turn[]}} */
 export function columnsOf(pieces, ways, rowOf, tallest, titles, measure) {
   const columnOfRow = splitRows(rowOf, ways, tallest);
   const longest = longestWay(rowOf, ways);
@@ -33,16 +35,24 @@ export function columnsOf(pieces, ways, rowOf, tallest, titles, measure) {
     at.get(piece).pieces.push(piece);
     at.get(piece).rowOf.set(piece, rowOf.get(piece));
   }
-  const cut = [];
+  const apart = /** @type {[Way, boolean][]} */ ([]); // whether it can turn: a long one downwards cannot
   for (const way of ways) {
     const tail = /** @type {Piece} */ (way.tail ?? way.head);
     const head = /** @type {Piece} */ (way.head ?? way.tail);
-    const down = rowOf.get(head) - rowOf.get(tail);
-    if (tail === head || at.get(tail) === at.get(head) && down > 0 && down <= longest) at.get(tail).ways.push(wayPart(way, WHOLE, way.tail, way.head));
-    else cut.push(way);
+    const down = at.get(tail) === at.get(head) ? rowOf.get(head) - rowOf.get(tail) : 0;
+    if (tail === head || down > 0 && down <= longest) at.get(tail).ways.push(wayPart(way, WHOLE, way.tail, way.head));
+    else apart.push([way, down <= 0]);
   }
+  const few = apart.filter(([, turns]) => turns).length <= Math.max(MOST_TURNS, TURNS_EACH * columns.length);
+  const cut = apart.filter(([, turns]) => !(few && turns)).map(([way]) => way);
+  const turns = apart.filter(([, turning]) => few && turning).map(([way]) => {
+    at.get(way.tail).ways.push(wayPart(way, FIRST, way.tail, null));
+    at.get(way.head).ways.push(wayPart(way, LAST, null, way.head));
+    const [begins, ends] = [way.tail, way.head].map((end) => columnOfRow[rowOf.get(end)]);
+    return { link: way.id, gutter: ends > begins ? ends - 1 : begins };
+  });
   for (const part of [FIRST, LAST]) addStubs(part, cut, at, rowOf, titles, measure);
-  return columns;
+  return { all: columns, turns };
 }
 
 /** Over how many rows a way may lead, so that not all the room goes to lanes. @param {Map<Piece, number>} rowOf @param {Way[]} ways */
@@ -54,11 +64,12 @@ function longestWay(rowOf, ways) {
     over.set(rows, (over.get(rows) ?? 0) + 1);
   }
   let lanes = 0;
-  for (let rows = 2; rows <= MOST_ROWS; rows += 1) {
+  const most = over.size ? Math.max(...over.keys()) : 1;
+  for (let rows = 2; rows <= most; rows += 1) {
     lanes += (over.get(rows) ?? 0) * (rows - 1);
     if (lanes > FEW_LANES + LANES_EACH * rowOf.size) return rows - 1;
   }
-  return MOST_ROWS;
+  return most;
 }
 
 /** @param {Way} way @param {number} part @param {Piece | null} tail @param {Piece | null} head @returns {Way} */
@@ -104,9 +115,9 @@ function splitRows(rowOf, ways, tallest) {
   const found = [];
   let [column, first, filled] = [0, 0, 0];
   heights.forEach((height, row) => {
-    if (found.length && row > first && filled + height > tallest) {
-      let begin = row; // Not before three quarters of the column.
-      while (begin - 1 > first && sum(begin - 1, row) <= 0.25 * tallest) begin -= 1;
+    if (filled > LEAST_FILLED * tallest && row > first && filled + height > tallest) {
+      let begin = row; // Not before three quarters of the column, and more stays than goes on.
+      while (begin - 1 > first && sum(begin - 1, row) <= Math.min(0.25 * tallest, sum(first, begin - 1))) begin -= 1;
       let best = row;
       for (let each = row; each >= begin; each -= 1) if (over[each] < over[best]) best = each;
       first = best;
@@ -117,5 +128,6 @@ function splitRows(rowOf, ways, tallest) {
     found.push(column);
     filled += height;
   });
+  if (filled <= LEAST_FILLED * tallest) found.fill(Math.max(column - 1, 0), first); // a few rows do not make a column
   return found;
 }

@@ -4,9 +4,9 @@
  * The twin of scene/layout/layered.py, which says how; both give the same places.
  */
 
+import { BETWEEN, gapAfter, straighten } from "./straight.js";
+
 export const WIDEST_ROW = 2200;
-const BETWEEN = 18;
-const BESIDE_LANE = 8;
 const LANE = 6;
 export const ROW_GAP = 26;
 const UNDER_LABEL = 14;
@@ -117,6 +117,7 @@ export function layRows(pieces, ways, rowOf) {
     placePorts(steps);
     settle(rows, steps);
   }
+  straighten(rows, steps);
   const all = rows.flat();
   const left = all.reduce((least, piece) => Math.min(least, piece.x), all.length ? Infinity : 0);
   for (const piece of all) piece.x -= left;
@@ -166,6 +167,7 @@ function inOrder(rows, steps) {
       append(up, lower, [upper, way.id]);
     }
   }
+  for (const [{ fixed, portsOut }, below] of down) if (fixed) below.sort((one, other) => portsOut.get(one[1]) - portsOut.get(other[1]));
   for (let number = 1; number < rows.length; number += 1) { // begin as the row above leads
     const first = new Map();
     for (const piece of rows[number - 1]) {
@@ -212,7 +214,7 @@ function packRow(row) {
   let at = 0;
   for (const piece of row) {
     piece.x = at;
-    at += piece.width + (piece.lane ? BESIDE_LANE : BETWEEN);
+    at += piece.width + gapAfter(piece);
   }
   for (const piece of row) piece.x -= at / 2;
 }
@@ -225,7 +227,15 @@ function crossingsIn(rows, down) {
     /** @type {number[]} */
     const seen = [];
     for (const piece of rows[at - 1]) {
-      const ends = (down.get(piece) ?? []).flatMap(([other]) => number.get(other) ?? []).sort((one, other) => one - other);
+      const ends = (down.get(piece) ?? []).flatMap(([other, id]) => (number.has(other) ? number.get(other) + (other.fixed ? other.portsIn.get(id) / other.width : 0) : []));
+      if (ends.length === 1 || piece.fixed) {
+        for (const end of ends) {
+          const place = behind(seen, end);
+          found += seen.length - place;
+          seen.splice(place, 0, end);
+        }
+        continue;
+      }
       for (const end of ends) found += seen.length - behind(seen, end);
       for (const end of ends) seen.splice(behind(seen, end), 0, end);
     }
@@ -318,7 +328,7 @@ function settleRow(row) {
       [weight, total, many] = [before[0] + weight, before[1] + total, before[2] + many];
     }
     blocks.push([weight, total, many]);
-    offset += piece.width + (piece.lane ? BESIDE_LANE : BETWEEN);
+    offset += piece.width + gapAfter(piece);
   }
   let at = 0;
   for (const [weight, total, many] of blocks) {

@@ -1,7 +1,8 @@
 /** Frames in frames: each is laid out by itself, and then is one piece of the frame around it. The twin of scene/layout/nested.py. */
 
+import { sideBySide } from "./between.js";
 import { FIRST, LAST, WHOLE, columnsOf, partOf } from "./columns.js";
-import { Piece, WIDEST_ROW, layRows, ranks } from "./layered.js";
+import { Piece, WIDEST_ROW, ranks } from "./layered.js";
 
 /**
  * A box to be placed; or a frame, of which the size is that of its title. `parent`: the frame around it, "" at the top.
@@ -17,7 +18,6 @@ import { Piece, WIDEST_ROW, layRows, ranks } from "./layered.js";
  */
 
 const PAD = 12;
-const BETWEEN_COLUMNS = 34;
 const AROUND_TITLE = 16;
 const BETWEEN_DOORS = 9;
 const [OUT, AMONG, IN] = [0, 1, 2];
@@ -72,19 +72,9 @@ export class Nest {
     const title = frame ? this.frames.get(frame) : { width: 0, height: 0 };
     const pad = frame ? PAD : 0;
     let top = frame ? title.height + PAD : 0;
-    let [at, bottom] = [0, 0];
-    /** @type {[number, Point[]][]} */
-    const parts = [];
-    for (const column of columns) {
-      const rows = layRows(column.pieces, column.ways, column.rowOf);
-      for (const piece of column.pieces) piece.x += at;
-      for (const [id, points] of rows.ways) parts.push([id, points.map(([x, y]) => [x + at, y])]);
-      at += rows.width + BETWEEN_COLUMNS;
-      bottom = Math.max(bottom, rows.height);
-    }
-    const content = at - BETWEEN_COLUMNS;
+    const { width: content, height: bottom, routes } = sideBySide(columns);
     let width = Math.max(content, title.width) + 2 * pad;
-    const coming = /** @type {[number, number][]} */ (parts.map(([id, points]) => [points[0][0], Math.floor(id / 3)]).filter(([, link]) => lies.get(link) === IN));
+    const coming = /** @type {[number, number][]} */ (routes.map(({ link, points }) => [points[0][0], link]).filter(([, link]) => lies.get(link) === IN));
     let doors = doorsOf(coming, (width - content) / 2, title.width);
     if (doors.size) {
       width = Math.max(width, Math.max(...doors.values()) + pad);
@@ -92,15 +82,14 @@ export class Nest {
       doors = doorsOf(coming, (width - content) / 2, title.width);
     }
     const [left, height] = [(width - content) / 2, top + bottom + pad];
-    const stubs = columns.flatMap((column) => [...column.stubs]);
+    const stubs = columns.all.flatMap((column) => [...column.stubs]);
     for (const piece of [...all, ...stubs.map(([stub]) => stub)]) {
       piece.x += left;
       piece.y += top;
     }
-    const led = parts.map(([id, points]) => {
-      const [link, cut] = [Math.floor(id / 3), id % 3];
-      return { link, lies: lies.get(link), points: toEdges(points, left, top, height, lies.get(link), doors.get(link)), cut };
-    });
+    const led = routes.map(({ link, part, points }) => ({
+      link, lies: lies.get(link), points: toEdges(points, left, top, height, lies.get(link), doors.get(link)), cut: part,
+    }));
     return { width, height, pieces, parts: led, stubs };
   }
 
@@ -181,6 +170,7 @@ function doorsOf(coming, left, title) {
 /** Moved into the frame; from its upper edge if the way comes in, to its lower if it leaves. @param {Point[]} points @param {number} left @param {number} top @param {number} height @param {number} lies @param {number | undefined} door @returns {Point[]} */
 function toEdges(points, left, top, height, lies, door) {
   const moved = points.map(([x, y]) => /** @type {Point} */ ([x + left, y + top]));
+  if (lies === IN) moved.unshift([moved[0][0], top]);
   if (lies === IN && door !== undefined) moved.unshift([door, 0], [door, top - AROUND_TITLE]);
   else if (lies === IN) moved.unshift([moved[0][0], 0]);
   if (lies === OUT) moved.push([moved[moved.length - 1][0], height]);

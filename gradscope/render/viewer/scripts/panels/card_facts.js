@@ -5,6 +5,7 @@ import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @param {import("../core/app.js").App} app @param {any} item @returns {[string, string][]} */
 export function cardFacts(app, item) {
+  if (item.is === "ghost") return item.lines.map((/** @type {string} */ line) => ["was", line]);
   return item.items || item.is === "group" ? ofGroup(app, item.group) : ofNode(app, item);
 }
 

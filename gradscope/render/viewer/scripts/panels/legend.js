@@ -1,9 +1,10 @@
 /** The legend of colours and signs. */
 
 import { hottest, limits } from "../core/heat.js";
+import { STRUCTURE_COLORS, structuresShown } from "../core/structures.js";
 import { duration } from "../core/words.js";
 import { made } from "./outline.js";
-import { LANES, MARKS } from "./paint.js";
+import { LANES, MARKS } from "../paint/paint.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
@@ -25,18 +26,27 @@ export class Legend {
   }
 
   show() {
-    this.element.replaceChildren(...(this.app.coloring === "kind" ? [] : this.scale()), ...this.kindItems(), ...this.signs);
+    this.element.replaceChildren(...this.colors(), ...this.kindItems(), ...this.signs);
   }
 
-  /** @param {string} text @param {string} fill @param {string} line @param {boolean} [round] */
-  sample(text, fill, line, round) {
+  /** @param {string} text @param {string} fill @param {string} line @param {boolean} [square] */
+  sample(text, fill, line, square) {
     const item = made("li");
     const box = made("i");
     box.style.background = fill;
     box.style.borderColor = line;
-    if (round) box.style.borderRadius = "6px";
+    if (square) box.style.borderRadius = "0";
     item.append(box, text);
     return item;
+  }
+
+  /** What the colors of boxes stand for, other than their kinds. */
+  colors() {
+    if (this.app.coloring === "kind") return [];
+    if (this.app.coloring !== "structure") return this.scale();
+    const found = structuresShown(this.app)
+      .map(({ number, words }) => this.sample(words, `var(--structure-${number % STRUCTURE_COLORS}-fill)`, `var(--structure-${number % STRUCTURE_COLORS}-line)`));
+    return found.length ? found : [made("li", "", "no structure occurs more than once here")];
   }
 
   /** The kinds that have a colour: only leaves if colours stand for times. */
@@ -53,7 +63,7 @@ export class Legend {
     const slower = app.coloring === "slower";
     const shades = limits(hottest(app)).map((limit, shade) => this.sample(`≤ ${duration(limit)}`, `var(--heat-${shade})`, "var(--arrow)"));
     const fresh = slower ? [this.sample("new: nothing to compare with", "var(--page)", "var(--arrow)")] : [];
-    return [made("li", "", slower ? `slower than in ${app.changed?.facts.names[0]} by` : app.model.isForward ? "time, including folded calls" : "time, including folded nodes"), ...shades, ...fresh];
+    return [made("li", "", slower ? `${app.changed?.enough ? "clearly slower" : "longer (one sample)"} than in ${app.changed?.facts.names[0]} by` : app.model.isForward ? "time, including folded calls" : "time, including folded nodes"), ...shades, ...fresh];
   }
 
   signsHere() {
@@ -61,7 +71,7 @@ export class Legend {
     const { model } = app;
     const lanes = model.lanes.map((/** @type {string} */ lane, /** @type {number} */ number) => this.sample(lane, `var(--lane-${number % LANES})`, `var(--lane-${number % LANES})`));
     const signs = [...lanes, made("li", "", "⊞ folded")];
-    if (app.changed) signs.push(made("li", "", `+ new, − gone since ${app.changed.facts.names[0]}`));
+    if (app.changed) signs.push(made("li", "", `≠ replaced or other arguments, + new, − gone since ${app.changed.facts.names[0]}`));
     if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! finding"));
     const seen = new Set();
     for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);

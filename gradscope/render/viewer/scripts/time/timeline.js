@@ -21,7 +21,7 @@ const LEAST_SHARE = 0.05;
 
 /** What the page shows over time. */
 export class Timeline {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../panels/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
+  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../paint/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
   constructor(graphs, colours, card) {
     const app = graphs.main;
     this.graphs = graphs;

@@ -1,6 +1,6 @@
 /** Incoming and outgoing gradients of a node, a leaf or a module. */
 
-import { link, listed, made } from "./outline.js";
+import { link, listed, made } from "../panels/outline.js";
 import { NodeFacts } from "./node_facts.js";
 import { MODULE } from "../core/tree.js";
 import { duration, plural } from "../core/words.js";

@@ -2,8 +2,10 @@
 
 import { heatOf, hottest, shadeOf } from "../core/heat.js";
 import { FONTS } from "../core/picture.js";
+import { STRUCTURE_COLORS, structureAround, structureSign } from "../core/structures.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
+import { LEAST, paintArrows, paintShapes, paintStubs } from "./arrows.js";
 
 /** The glyphs of marks. */
 export const MARKS = /** @type {Record<string, string>} */ ({
@@ -12,7 +14,6 @@ export const MARKS = /** @type {Record<string, string>} */ ({
 });
 const ALARMS = new Set(["first NaN produced here", "first Inf produced here", "not finite", "raised"]);
 const SMALL = 7;
-const LEAST = 6;
 export const LANES = 6;
 
 /** The colours of the style sheet, read once for each look. */
@@ -30,6 +31,7 @@ export class Colours {
     this.folded = { fill: get("folded-fill"), line: get("folded-line") };
     this.kinds = Array.from({ length: 12 }, (_, kind) => ({ fill: get(`kind-${kind}-fill`), line: get(`kind-${kind}-line`) }));
     this.heat = [0, 1, 2, 3, 4].map((step) => get(`heat-${step}`));
+    this.structures = Array.from({ length: STRUCTURE_COLORS }, (_, number) => ({ fill: get(`structure-${number}-fill`), line: get(`structure-${number}-line`) }));
     this.lanes = Array.from({ length: LANES }, (_, lane) => get(`lane-${lane}`));
   }
 }
@@ -56,11 +58,11 @@ export class Painter {
     this.lit = this.litBy(hovered);
     this.hottest = app.coloring === "kind" ? 1 : hottest(app);
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
-    for (const route of picture.routes) this.arrow(route);
-    this.stubs();
+    paintArrows(this);
+    paintStubs(this);
     for (const frame of picture.frames) this.frameTitle(frame);
     for (const box of picture.all) if (this.isSeen(box)) this.box(box);
-    if (app.shapes) this.shapes();
+    if (app.shapes) paintShapes(this);
     this.ring();
   }
 
@@ -78,30 +80,33 @@ export class Painter {
 
   frame(frame) {
     if (!this.isSeen(frame)) return;
-    const { context, colours } = this;
+    const { app, context, colours } = this;
     context.beginPath();
     context.roundRect(frame.x, frame.y, frame.w, frame.h, 8);
     context.fillStyle = colours.group.fill;
     context.fill();
     context.lineWidth = 1;
-    context.strokeStyle = colours.group.line;
+    const number = app.coloring === "structure" ? app.model.groups.get("structure")[frame.group] : -1;
+    context.strokeStyle = number < 0 ? colours.group.line : colours.structures[number % STRUCTURE_COLORS].line;
     context.stroke();
   }
 
   /** Painted over the arrows. */
   frameTitle(frame) {
-    const { context, colours } = this;
+    const { app, context, colours } = this;
     const largest = Math.max(12, Math.min(11 / this.k, 22));
     if (!this.isSeen(frame) || this.k * largest < 4) return;
     context.font = FONTS.frame.replace("12px", `${largest}px`);
-    const size = Math.max(12, largest * Math.min(1, (frame.w - 18) / context.measureText(frame.title).width));
+    const sign = structureSign(app, frame.group);
+    const plain = sign ? `${sign} · ${frame.title}` : frame.title;
+    const size = Math.max(12, largest * Math.min(1, (frame.w - 18) / context.measureText(plain).width));
     context.font = FONTS.frame.replace("12px", `${size}px`);
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.fillStyle = colours.group.fill;
     const room = frame.w - 16;
-    const whole = context.measureText(frame.title + frame.more).width;
-    const title = whole <= room ? frame.title + frame.more : frame.title;
+    const whole = context.measureText(plain + frame.more).width;
+    const title = whole <= Math.min(room, frame.entry - 16) ? plain + frame.more : plain;
     context.fillRect(frame.x + 6, frame.y + 3, Math.min(context.measureText(title).width + 8, frame.w - 12), TITLE - 4);
     context.fillStyle = colours.soft;
     this.clipped(title, frame.x + 10, frame.y + TITLE / 2 + 2, room);
@@ -122,94 +127,13 @@ export class Painter {
     if (low > 0) context.fillText(`${text.slice(0, low)}…`, x, y);
   }
 
-  arrow(route) {
-    const { context, colours, app } = this;
-    const lit = this.lit && (route.tail === this.lit || route.head === this.lit);
-    const critical = app.critical && this.onPath(route);
-    const faint = this.lit && !lit && !critical;
-    context.strokeStyle = lit || critical ? colours.accent : colours.arrow;
-    context.fillStyle = context.strokeStyle;
-    context.globalAlpha = faint ? 0.35 : 1;
-    context.lineWidth = lit || critical ? Math.max(2, 1.6 / this.k) : Math.max(1.1, 0.7 / this.k);
-    this.curve(route.points);
-    if (route.ends) this.tip(route.points[route.points.length - 1]);
-    if (lit && !(route.begins && route.ends)) this.whole(route);
-    context.globalAlpha = 1;
-  }
-
-  onPath(route) {
-    const { picture, criticalKeys } = this.app;
-    return picture && criticalKeys?.has(`${route.tail}>${route.head}`);
-  }
-
-  curve(points) {
-    const { context } = this;
-    context.beginPath();
-    context.moveTo(points[0][0], points[0][1]);
-    for (let at = 1; at < points.length; at += 1) {
-      const [x0, y0] = points[at - 1];
-      const [x1, y1] = points[at];
-      if (Math.abs(x0 - x1) < 0.5) context.lineTo(x1, y1);
-      else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
-    }
-    context.stroke();
-  }
-
-  tip([x, y]) {
-    const { context } = this;
-    const size = Math.max(5, 3 / this.k);
-    context.beginPath();
-    context.moveTo(x, y);
-    context.lineTo(x - size * 0.7, y - size * 1.5);
-    context.lineTo(x + size * 0.7, y - size * 1.5);
-    context.fill();
-  }
-
-  /** An arrow that is cut, from box to box: where it is lit. @param {import("../core/layout.js").Route} route */
-  whole(route) {
-    const { boxes } = this.app.picture;
-    const [tail, head] = [boxes.get(route.tail), boxes.get(route.head)];
-    this.context.setLineDash([5, 4]);
-    this.curve([[tail.x + tail.w / 2, tail.y + tail.h], [head.x + head.w / 2, head.y]]);
-    this.context.setLineDash([]);
-  }
-
-  /** The names at the ends of arrows that are cut. */
-  stubs() {
-    const { context, colours, app } = this;
-    if (this.k * 9 < 5) return;
-    context.font = FONTS.stub;
-    context.textAlign = "left";
-    context.textBaseline = "middle";
-    context.fillStyle = colours.soft;
-    for (const { x, y, text } of app.picture.stubs) context.fillText(text, x + 2, y + 6);
-  }
-
-  /** The shapes of gradients or tensors in the middle of their arrows. */
-  shapes() {
-    const { context, colours, app } = this;
-    if (this.k * 10 < LEAST) return;
-    const { model, picture } = app;
-    context.font = FONTS.line;
-    context.textBaseline = "middle";
-    context.textAlign = "center";
-    for (const route of picture.routes) {
-      if (!route.begins || !route.ends) continue;
-      const { edges } = picture.edges[route.link];
-      const shape = edges.map((/** @type {number} */ edge) => model.edges.text("shape", edge) || model.nodes.text("shape", model.edges.get("head")[edge])).find(Boolean);
-      if (!shape) continue;
-      const text = edges.length > 1 ? `${shape} …×${edges.length}` : shape;
-      const [x, y] = middleOf(route.points);
-      const width = context.measureText(text).width + 6;
-      context.fillStyle = colours.page;
-      context.fillRect(x - width / 2, y - 7, width, 14);
-      context.fillStyle = colours.soft;
-      context.fillText(text, x, y);
-    }
-  }
-
   paintOf(box) {
     const { colours, app } = this;
+    if (app.coloring === "structure" && box.is !== "leaf") {
+      const number = structureAround(app, box.group);
+      if (number >= 0) return colours.structures[number % STRUCTURE_COLORS];
+      return box.is === "group" ? colours.folded : { fill: colours.page, line: colours.arrow };
+    }
     if (app.coloring !== "kind" && box.is !== "leaf") {
       const heat = heatOf(app, box);
       return { fill: heat < 0 ? colours.page : colours.heat[shadeOf(heat, this.hottest)], line: colours.arrow };
@@ -219,6 +143,10 @@ export class Painter {
   }
 
   box(box) {
+    if (box.is === "ghost") {
+      this.ghost(box);
+      return;
+    }
     const { context, app, colours } = this;
     const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.nodesUnder(box.group)) : null;
     const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
@@ -267,6 +195,28 @@ export class Painter {
     this.outline(box);
   }
 
+  /** A node that only the earlier trace has. @param {any} box */
+  ghost(box) {
+    const { context, colours } = this;
+    this.outline(box);
+    context.setLineDash([6, 4]);
+    [context.fillStyle, context.strokeStyle, context.lineWidth] = [colours.page, colours.soft, 1.4];
+    context.fill();
+    context.stroke();
+    context.setLineDash([]);
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.fillStyle = colours.soft;
+    if (this.k * 13 < SMALL) this.bigTitle(box, colours.soft);
+    else {
+      context.font = FONTS.title;
+      this.clipped(box.title, box.x + 10, box.y + 17, box.w - 14);
+      context.font = FONTS.line;
+      box.lines.forEach((/** @type {string} */ line, /** @type {number} */ place) => this.clipped(line, box.x + 10, box.y + 36 + place * 15, box.w - 16));
+    }
+    this.flag("−", box.x + box.w - 4, box.y);
+  }
+
   alarming(box) {
     return this.app.model.wrong[box.node] === 1 || this.app.model.marksOf(box.node).some((/** @type {string} */ mark) => ALARMS.has(mark) && mark !== "not finite");
   }
@@ -280,7 +230,7 @@ export class Painter {
   outline(box) {
     const { context } = this;
     context.beginPath();
-    context.roundRect(box.x, box.y, box.w, box.h, box.is === "leaf" ? box.h / 2.4 : box.is === "group" ? 8 : 5);
+    context.roundRect(box.x, box.y, box.w, box.h, box.is === "leaf" ? 0 : box.is === "group" ? 8 : 5);
   }
 
   /** A second outline behind a folded box. */
@@ -298,10 +248,10 @@ export class Painter {
     const { context, app, colours } = this;
     context.textBaseline = "middle";
     context.textAlign = "left";
-    const x = box.x + (box.is === "leaf" ? 14 : 10);
+    const x = box.x + 10;
     context.font = FONTS.title;
     context.fillStyle = ink;
-    const badges = box.is === "group" ? ["⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
+    const badges = box.is === "group" ? [...structureSign(app, box.group), "⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
     this.clipped(box.title, x, box.y + 17, box.w - 14 - badges.length * 15);
     const after = x + Math.min(context.measureText(box.title).width, box.w) + 5;
     context.font = FONTS.line;
@@ -338,7 +288,8 @@ export class Painter {
 
   /** Only a larger title when zoomed out; nothing if even that is illegible. */
   bigTitle(box, ink) {
-    const { context } = this;
+    const { app, context } = this;
+    const sign = box.is === "group" ? structureSign(app, box.group) : "";
     const fits = Math.min(9 / this.k, box.h * 0.55, 13 * box.w / box.titleWidth);
     const size = Math.max(fits, LEAST / this.k);
     if (size > box.h * 0.7) return;
@@ -347,7 +298,7 @@ export class Painter {
     context.textAlign = "left";
     context.textBaseline = "middle";
     const left = box.lane >= 0 ? 10 : 4;
-    this.clipped(box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
+    this.clipped(sign ? `${sign} · ${box.title}` : box.title, box.x + left, box.y + box.h / 2, box.w - left - 4);
   }
 
   inRange(box) {
@@ -377,12 +328,4 @@ function folded(state, counts) {
   const all = counts.reduce((sum, each) => sum + each, 0);
   if (state === RUNNING || state === FAILED) return `${GLYPHS[state]} ${counts[DONE]} of ${all} done`;
   return `${GLYPHS[state]} ${state === NOT_RUN ? "not run" : state === READY ? "ready" : "waiting"}`;
-}
-
-/** The middle of the longest part of a line. @param {[number, number][]} points @returns {[number, number]} */
-function middleOf(points) {
-  let best = 1;
-  const length = (/** @type {number} */ at) => Math.hypot(points[at][0] - points[at - 1][0], points[at][1] - points[at - 1][1]);
-  for (let at = 2; at < points.length; at += 1) if (length(at) > length(best)) best = at;
-  return [(points[best][0] + points[best - 1][0]) / 2, (points[best][1] + points[best - 1][1]) / 2];
 }

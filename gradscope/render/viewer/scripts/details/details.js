@@ -1,12 +1,12 @@
 /** The details of the selection: state, gradients, order, saved values, source lines. */
 
-import { since } from "./compared.js";
-import { finding } from "./lists.js";
-import { chip, link, made } from "./outline.js";
+import { since } from "../comparing/compared.js";
+import { finding } from "../panels/lists.js";
+import { chip, link, made } from "../panels/outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { CallFacts } from "./call_facts.js";
 import { Source } from "./source.js";
-import { MARKS } from "./paint.js";
+import { MARKS } from "../paint/paint.js";
 import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */

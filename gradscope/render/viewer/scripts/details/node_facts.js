@@ -1,6 +1,6 @@
 /** Facts about a node besides its runs: values, saved values, hooks, the call that created it. */
 
-import { link, made } from "./outline.js";
+import { link, made } from "../panels/outline.js";
 import { byteCount, count, duration, number, plural } from "../core/words.js";
 
 const MOST_NUMBERS = 12;

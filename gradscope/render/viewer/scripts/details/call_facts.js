@@ -1,7 +1,7 @@
 /** Facts about a forward call: inputs, results, the node it created, or why it created none. */
 
-import { since } from "./compared.js";
-import { chip, link, listed, made } from "./outline.js";
+import { since } from "../comparing/compared.js";
+import { chip, link, listed, made } from "../panels/outline.js";
 import { GradientFacts } from "./gradients.js";
 import { MODULE } from "../core/tree.js";
 import { duration, plural } from "../core/words.js";
