@@ -83,6 +83,10 @@ export class Bars {
     this.backwards = whole(tables.backwards, this.ends.backwards, rank);
     this.arrivals = moments(tables.arrivals, mine)[0] ?? new BarRow([], [], []);
     this.marks = moments(tables.marks, mine);
+    const { t, bytes, rank: whose } = tables.memory.columns;
+    const kept = Array.from(whose.keys()).filter((row) => whose[row] === rank);
+    /** The bytes saved for backward, from each of these moments on. */
+    this.saved = rank < 0 ? { t, value: bytes } : { t: kept.map((row) => t[row]), value: kept.map((row) => bytes[row]) };
   }
 
   /** The queues of the nodes that a thread ran. @param {number} thread */
