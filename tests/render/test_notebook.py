@@ -10,7 +10,7 @@ import gradscope
 from gradscope.render import notebook
 from gradscope.render.viewer.page import page
 from gradscope.scene.viewer.scene import viewer_scene
-from gradscope.trace.load_save import save
+from gradscope.trace.load_save import load, save
 from tests.render.hostile import NAMES, named
 from tests.shared.example_traces import mean_of_squares
 
@@ -32,7 +32,7 @@ def test_a_notebook_gets_the_page_a_picture_and_a_line(tmp_path: Path) -> None:
     frames.feed(bundle["text/html"])
     ((tag, attributes),) = frames.tags
     assert (tag, attributes["sandbox"]) == ("iframe", "allow-scripts")
-    assert attributes["srcdoc"] == page(viewer_scene(mean_of_squares())).decode()
+    assert attributes["srcdoc"] == page(viewer_scene(load(tmp_path / "t.json"))).decode()
     assert ET.fromstring(bundle["image/svg+xml"]).tag.endswith("svg")
     assert bundle["text/plain"].startswith("<ex.py: ")
 

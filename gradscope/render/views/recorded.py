@@ -16,7 +16,7 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
 from gradscope.render.views.report import findings_lines
 from gradscope.scene.readable import byte_count, duration, plural
-from gradscope.scene.verdict import by_severity, nothing_found
+from gradscope.scene.report import by_severity, nothing_found
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Finding, GraphTask, Meta, Node

@@ -15,8 +15,7 @@ from gradscope.render.terminal.paths import ShortPaths
 from gradscope.render.terminal.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES, SOFT, WARN
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.readable import count, plural
-from gradscope.scene.report import headline, report_tables
-from gradscope.scene.verdict import found_in, verdict
+from gradscope.scene.report import found_in, headline, report_tables, verdict
 
 INDENT = "    "
 FEW = 3

@@ -10,8 +10,8 @@ from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.spans import spans
 from gradscope.scene.readable import plural
+from gradscope.scene.report import verdict
 from gradscope.scene.timeline.waits import wait_notes
-from gradscope.scene.verdict import verdict
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Json, Table, shown
 from gradscope.trace.schema import NONE, Phase

@@ -17,7 +17,7 @@ from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
 from gradscope.scene.readable import shape
-from gradscope.scene.verdict import found_in
+from gradscope.scene.report import found_in
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
 from gradscope.trace.arrays import distinct

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradscope.analysis.report import inspect
-from gradscope.scene.verdict import steps_in_words, verdict
+from gradscope.scene.report import steps_in_words, verdict
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.trace import Trace
 from tests.shared.example_traces import mean_of_squares, nan_in_backward, two_layers
