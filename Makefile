@@ -46,9 +46,10 @@ answers: ## update the stored answers of PyTorch; review the diff
 	@sh tools/venv.sh dev torch
 	$(BIN)/python -m pytest -q --engine all -m "answers and torch" --update-answers $(ARGS)
 
-browser: site ## try the page and the site in Chromium (apt-get install chromium)
+browser: site ## check the types of the page's scripts, and try page and site in Chromium (apt-get install chromium)
 	@sh tools/venv.sh dev browser
 	@sh tools/axe.sh
+	@sh tools/scripts.sh
 	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)
 
 programs: VENV = .venv-programs

@@ -24,7 +24,9 @@ from gradscope.trace.trace import Trace
 
 WIDTH = 100
 OF_THE_GRAPH = (Aspect.STRUCTURE, Aspect.NAMES, Aspect.SAVED, Aspect.EXECUTION, Aspect.ACCUMULATION)
-PLACES_ONLY = frozenset({"nodes are created by another line", "nodes are created in another step"})
+PLACES_ONLY = frozenset(
+    {"nodes are created by a line that changed", "nodes are created in another step"}
+)
 """Differences between names that leave the graph as it is."""
 FACTS = frozenset({"level", "producer", "producer_version", "observed", "inferred", "absent"})
 """Keys of a trace's `meta` that are stored: not when and where it was recorded."""

@@ -1,4 +1,4 @@
-"""`gradscope diff`: where two traces first differ, and how many differences there are."""
+"""`gradscope diff`: what changed between two traces, and where they first differ."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Plain, Width
-from gradscope.commands.options.output import load, terminal
+from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode
 
 
@@ -20,11 +20,15 @@ def diff(
     atol: Annotated[
         float, typer.Option(help="Absolute tolerance of values.", min=0.0, metavar="X")
     ] = 1e-6,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the result as JSON instead of text.")
+    ] = False,
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show where two traces first differ, and how much."""
+    """Show what changed between two traces."""
     from gradscope.analysis.likeness import Tolerance, compare
+    from gradscope.render.reports.comparison_json import comparison_json
     from gradscope.render.views.differences import differences_lines
     from gradscope.scene.differences import differences_scene, told_apart
 
@@ -32,6 +36,9 @@ def diff(
     traces = load(one), load(other)
     comparison = compare(*traces, Tolerance(rtol, atol))
     scene = differences_scene(comparison, traces, told_apart((one, other)))
-    out.show(differences_lines(scene, out.width, out.charset))
-    if comparison.first is not None:
+    if json:
+        write_bytes(f"{comparison_json(comparison, scene)}\n".encode())
+    else:
+        out.show(differences_lines(scene, out.width, out.charset))
+    if comparison.differs:
         raise typer.Exit(ExitCode.FOUND)

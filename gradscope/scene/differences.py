@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from gradscope.analysis.likeness.aspects import Aspect, Difference, Section, Side
+from gradscope.analysis.likeness.changes.all import random_states
 from gradscope.analysis.likeness.compare import Comparison
-from gradscope.analysis.program.acts import Acts
 from gradscope.scene.readable import plural
 from gradscope.scene.table_scenes import TableColumn, TableScene
-from gradscope.trace.schema import NONE, StepAct
+from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 NOTHING = "(nothing)"
@@ -38,6 +38,7 @@ class DifferencesScene:
     """The whole comparison."""
 
     traces: tuple[str, str]
+    changes: tuple[str, ...]  # "Gelu → Tanh, 4 places, model.py:26"; causes first
     first: DifferenceScene | None
     table: TableScene
     others: tuple[DifferenceScene, ...]  # the first of each other kind
@@ -56,6 +57,7 @@ def differences_scene(
     ]
     return DifferencesScene(
         traces=(f"{names[0]}: {_about(traces[0])}", f"{names[1]}: {_about(traces[1])}"),
+        changes=tuple(each.text for each in comparison.changes),
         first=shown[0] if shown else None,
         table=TableScene(
             "comparison",
@@ -136,16 +138,11 @@ def _notes(
 
 def _random(traces: tuple[Trace, Trace]) -> list[str]:
     """Whether both drew the same random numbers, as far as checked after optimizer steps."""
-    one, other = (
-        [a.facts.random for a in trace.once(Acts).of(StepAct) if a.facts.random != NONE]
-        for trace in traces
-    )
-    if not one or not other:
+    compared, first = random_states(*traces)
+    if not compared:
         return []
-    both = list(zip(one, other, strict=False))
-    first = next((place for place, (a, b) in enumerate(both) if a != b), None)
     if first is None:
-        steps = plural(len(both), "step of an optimizer", "steps of optimizers")
+        steps = plural(compared, "step of an optimizer", "steps of optimizers")
         return [f"random numbers: the state of the generator is the same after {steps}"]
     before = f"is the same after {plural(first, 'step')} of optimizers, and " if first else ""
     another = f"differs after step {first} of an optimizer: different seeds or different draws"
@@ -156,5 +153,8 @@ def _verdict(comparison: Comparison) -> str:
     differing = sum(section.first is not None for section in comparison.sections)
     kinds = plural(len(comparison.sections), "aspect")
     if not differing:
-        return f"the same in all {kinds} that were compared"
+        same = f"the same in all {kinds} that were compared"
+        if comparison.differs:
+            return f"{same}, with different settings"
+        return f"{same}; lines of the program were edited" if comparison.changes else same
     return f"different in {differing} of {kinds} that were compared"

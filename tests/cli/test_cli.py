@@ -18,11 +18,24 @@ from gradscope.cli import app
 from gradscope.commands import info
 from gradscope.render import from_svg
 from gradscope.trace.load_save import save
-from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, Push, Stack
+from gradscope.trace.schema import (
+    Act,
+    Error,
+    Event,
+    Frame,
+    GraphTask,
+    Node,
+    NodeBegin,
+    OptimizerAct,
+    Push,
+    Stack,
+)
+from gradscope.trace.trace import Trace
 from tests.cli.conftest import Line
 from tests.render.hostile import NAMES, named
 from tests.shared.by_hand import trace_of
-from tests.shared.example_traces import nan_in_backward, two_layers
+from tests.shared.chains import chain
+from tests.shared.example_traces import mean_of_squares_program, nan_in_backward, two_layers
 
 # The whole -----------------------------------------------------------------------------------
 
@@ -157,6 +170,51 @@ def test_diff_says_whether_two_traces_are_alike_by_its_exit_code(run: Line) -> N
     assert same.out.splitlines()[-1].startswith("the same in all ")
     assert (other.code, other.err) == (1, "")
     assert "structure: a node that only the first has, in step 2\n" in other.out
+
+
+def test_diff_writes_its_changes_as_json(run: Line) -> None:
+    save(chain(Mul=1, Log=1, Exp=1), "one.json")
+    save(chain(Mul=1, Tanh=1, Exp=1), "other.json")
+
+    ran = run("diff", "one.json", "other.json", "--json")
+    found = json.loads(ran.out)
+
+    assert (ran.code, ran.err) == (1, "")
+    assert found["differs"] is True
+    assert found["changes"] == [
+        {
+            "kind": "replaced", "text": "Log → Tanh, net.py:2", "words": "Log → Tanh", "places": 1,
+            "sites": [
+                {"file": "net.py", "line": 2, "text": "x = x.log()"},
+                {"file": "net.py", "line": 2, "text": "x = x.tanh()"},
+            ],
+            "nodes": [[1], [1]],
+        }
+    ]  # fmt: skip
+    names = {each["aspect"]: each["differences"] for each in found["aspects"]}
+    assert names["names"] == {
+        "nodes have a different name": 1, "nodes are created by a line that changed": 1,
+    }  # fmt: skip
+    assert found["first_differences"][0]["sides"][1]["source"] == "net.py:2: x = x.tanh()"
+    same = run("diff", "one.json", "one.json", "--json")
+    assert (same.code, json.loads(same.out)["changes"]) == (0, [])
+
+
+def rate(lr: float) -> Trace:
+    """A chain and an optimizer with this learning rate."""
+    optimizer = OptimizerAct(id=0, type="SGD", lr=(lr,), weight_decay=(0.0,), momentum=(0.0,))
+    rows = sorted(mean_of_squares_program().rows, key=lambda row: not isinstance(row, Event))
+    return trace_of(*rows, Act(id=0, kind="optimizer"), optimizer)
+
+
+def test_another_setting_is_a_difference_though_the_graphs_are_the_same(run: Line) -> None:
+    save(rate(0.1), "slow.json")
+    save(rate(0.5), "fast.json")
+
+    ran = run("diff", "slow.json", "fast.json")
+    assert ran.code == 1
+    assert "changed\n  lr 0.1 → 0.5 (SGD)\n" in ran.out
+    assert ran.out.rstrip().endswith("aspects that were compared, with different settings")
 
 
 def test_two_traces_make_one_page_that_compares_them(run: Line) -> None:

@@ -33,6 +33,11 @@ class SavedRows:
     begin: Ids
     end: Ids  # released by a backward, or freed with its node or storage; NONE: still held
 
+    def of(self, chosen: np.ndarray) -> SavedRows:
+        """Some of these rows."""
+        columns = (self.holder, self.bytes, self.begin, self.end)
+        return SavedRows(*(column[chosen] for column in columns))
+
 
 @dataclass(frozen=True, slots=True)
 class HeldPeriods:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gradscope.analysis.likeness.aspects import Aspect, Both, Difference, SameNodes, Section
+from gradscope.analysis.likeness.changes import BEHAVIOR, Change, changes
 from gradscope.analysis.likeness.graphs import arguments, moved, names, saved, structure
 from gradscope.analysis.likeness.match import match
 from gradscope.analysis.likeness.orders import Orders, Tolerance, values
@@ -28,6 +29,13 @@ class Comparison:
     not_compared: tuple[str, ...]
     moved: int  # lines that moved in the file and are otherwise the same
     same: SameNodes
+    changes: tuple[Change, ...] = ()  # what changed, as a person would name it; causes first
+    both: Both | None = field(default=None, repr=False)  # the traces, matched
+
+    @property
+    def differs(self) -> bool:
+        """Whether the runs differ: in an aspect, or in a setting that the program passed."""
+        return self.first is not None or any(each.kind in BEHAVIOR for each in self.changes)
 
     @property
     def first(self) -> tuple[Section, Difference] | None:
@@ -66,7 +74,8 @@ def compare(one: Trace, other: Trace, tolerance: Tolerance | None = None) -> Com
     if Aspect.VALUES not in left_out:
         sections.append(values(both, tolerance or Tolerance()))
     said += _absent(one, other)
-    return Comparison(tuple(sections), tuple(said), moved(both), both.same())
+    named = changes(both, sections)
+    return Comparison(tuple(sections), tuple(said), moved(both), both.same(), named, both)
 
 
 def _lacking(one: Trace, other: Trace) -> Iterator[tuple[Aspect, str]]:

@@ -107,7 +107,10 @@ NAMES = (
     NodeColumn(
         "module", "nodes are created in another module", "a node is created in another module"
     ),
-    NodeColumn("line", "nodes are created by another line", "a node is created by another line"),
+    NodeColumn(
+        "line", "nodes are created by a line that changed",
+        "a node is created by a line that changed",
+    ),
     NodeColumn(
         "step", "nodes are created in another step", "a node is created in another step",
         " was created in step {}", number=True,

@@ -63,7 +63,7 @@ def _nodes(one: TraceParts, other: TraceParts) -> Ids:
     """Match nodes of each step: by name, line and module, then by name, then by position."""
     exact = [_keys(one, other, names) for names in (("name", "line", "module"), ("name",))]
     made = np.full(len(other.nodes["name"]), NONE, np.int64)
-    for mine, theirs in _steps(one, other):
+    for _, mine, theirs in nodes_of_steps(one, other):
         if len(mine) == len(theirs) and np.array_equal(exact[0][0][mine], exact[0][1][theirs]):
             made[theirs] = mine  # nearly always
             continue
@@ -89,11 +89,11 @@ def numbered(columns: list[Ids]) -> Ids:
     return keys.astype(np.int64)
 
 
-def _steps(one: TraceParts, other: TraceParts) -> list[tuple[Ids, Ids]]:
-    """The nodes of each step in both traces; all at once if only one has steps."""
+def nodes_of_steps(one: TraceParts, other: TraceParts) -> list[tuple[int, Ids, Ids]]:
+    """Each step with its nodes in both traces; all at once (step NONE) if only one has steps."""
     mine, theirs = one.nodes["step"], other.nodes["step"]
     if not len(mine) or not len(theirs) or not np.isin(mine, theirs).any():
-        return [(np.arange(len(mine)), np.arange(len(theirs)))]
+        return [(NONE, np.arange(len(mine)), np.arange(len(theirs)))]
     steps = np.unique(np.concatenate([mine, theirs])).tolist()
     sides = [(np.argsort(part, kind="stable"), np.sort(part)) for part in (mine, theirs)]
     found = []
@@ -102,7 +102,7 @@ def _steps(one: TraceParts, other: TraceParts) -> list[tuple[Ids, Ids]]:
             order[np.searchsorted(rising, step) : np.searchsorted(rising, step, "right")]
             for order, rising in sides
         ]
-        found.append((pair[0], pair[1]))
+        found.append((step, pair[0], pair[1]))
     return found
 
 

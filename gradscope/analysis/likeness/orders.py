@@ -247,4 +247,4 @@ def _value_side(both: Both, place: int, at: int) -> Side:
     row = {name: int(column[at]) for name, column in part.values.items()}
     measured = {name: float(column[at]) for name, column in part.measures.items()}
     text = f"{both.title(place, row['node'])}: {both.lines[place].measured(row, measured)}"
-    return Side(text, both.site(part, row["node"]))
+    return Side(text, both.site(part, row["node"]), part.who.id(row["node"]))

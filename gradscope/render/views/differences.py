@@ -1,4 +1,4 @@
-"""The output of `diff`: the first difference, a table, the first difference of each kind."""
+"""The output of `diff`: what changed, the first difference of each kind, and a table."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def differences_lines(scene: DifferencesScene, width: int, charset: Charset) -> 
         for part in wrapped(charset, text, width):
             yield line((part, SOFT))
     yield line("")
+    if scene.changes:
+        yield line(("changed", BOLD))
+        for text in scene.changes:
+            for place, part in enumerate(wrapped(charset, text, width - 2 * len(INDENT))):
+                yield line(INDENT + INDENT * (place > 0), part)
+        yield line("")
     if scene.first is not None:
         yield from _difference(scene.first, width, charset, ALARM)
         yield line("")

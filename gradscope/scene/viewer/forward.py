@@ -26,6 +26,7 @@ from gradscope.scene.kinds import NodeKind, kind_of_call
 from gradscope.scene.viewer.groups import Groups
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, shapes
 from gradscope.scene.viewer.text_columns import Json, Table, Texts, ints, shown
+from gradscope.scene.viewer.times import start_of
 from gradscope.trace.schema import NONE, Why
 from gradscope.trace.trace import Trace
 
@@ -98,7 +99,8 @@ def _call_table(
         "shape": texts.column(shapes(trace, first)),
         "op": texts.column("" for _ in graph.id),
         "op_ns": np.concatenate([np.where(calls.end[places] == NONE, NONE, graph_ns), none]),
-        "begin": np.concatenate([calls.begin[places], none]),
+        "idle": np.concatenate([_idle(trace, calls, places), none]),
+        "is_data": np.repeat([0, 1], [len(places), len(given)]),
         "thread": np.concatenate([calls.ops["thread"][calls.rows[places]], none]),
         "marks": _marks(calls, selected, graph.id),
         "results": ints([*map(len, outputs), *(1 for _ in given)]),
@@ -107,6 +109,16 @@ def _call_table(
         "writes": texts.column([*_writes(trace, calls, places), *("" for _ in given)]),
         "inside": ints([*_inside(calls, places), *nothing.tolist()]),
     }
+
+
+def _idle(trace: Trace, calls: ForwardCalls, places: Ids) -> Ids:
+    """The time from the end of the call before, or from the start of the page, to each call.
+
+    It takes less room than the times at which calls started, and the page adds it up.
+    """
+    begin, end = calls.begin[places] - start_of(trace), calls.end[places] - start_of(trace)
+    before = np.maximum(begin, end)
+    return begin - np.concatenate([[0], before[:-1]]) if len(places) else begin
 
 
 def _behind(names: list[str], ordinals: Ids) -> Ids:

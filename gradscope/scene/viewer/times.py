@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gradscope.analysis.graph.critical_path import critical_path
-from gradscope.analysis.graph.memory import held, over_time
+from gradscope.analysis.graph.memory import SavedRows, held, over_time
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
@@ -24,6 +24,7 @@ from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.readable import ACCUMULATED
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Table, Texts, ints
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
     Accumulate,
@@ -130,11 +131,11 @@ def backward_table(times: Times, texts: Texts) -> Table:
     }
 
 
-def run_table(times: Times) -> Table:
+def run_table(times: Times, *, events: bool = True) -> Table:
     """Every run of a node: the events at which it was pushed, started and ended.
 
     They are in the order in which they started, as the timeline paints them. The own time of most
-    is the time from their start to their end: the page computes it.
+    is the time from their start to their end: the page computes it if it has the `events`.
     """
     scope, found, runs = times.scope, times.passages, times.runs
     mine = np.flatnonzero(np.isin(found.task, scope.tasks))
@@ -142,7 +143,7 @@ def run_table(times: Times) -> Table:
     at = paired((runs.task, runs.node), (found.task[mine], found.node[mine]))
     has = at != NONE
 
-    whole = (runs.end != NONE) & (runs.self_ns == runs.end - runs.begin)
+    whole = events & (runs.end != NONE) & (runs.self_ns == runs.end - runs.begin)
 
     def of_run(column: Ids) -> Ids:
         return np.where(has, column[at], NONE) if len(column) else np.full(len(mine), NONE)
@@ -302,15 +303,28 @@ def critical_table(times: Times) -> Table:
 
 
 def memory_table(scope: PageNodes, part: Part) -> Table:
-    """The bytes that the graph keeps alive over time, each storage counted once."""
-    over = over_time(held(scope.trace))
+    """The bytes that the graph of each process keeps alive over time, each storage once."""
+    ids = scope.trace.table(Saved).array("id")
+    of, rows = scope.trace.once(RankOf).of(Saved.TABLE, ids), held(scope.trace)
+    ranks = distinct(of).tolist()
+    levels = [_levels(rows.of(of == rank), part) for rank in ranks]
+    return {
+        "t": np.concatenate([t for t, _ in levels] or [ids]),
+        "bytes": np.concatenate([total for _, total in levels] or [ids]),
+        "rank": np.repeat(ints(ranks), ints(len(t) for t, _ in levels)),
+    }
+
+
+def _levels(rows: SavedRows, part: Part) -> tuple[Ids, Ids]:
+    """Moments, and the bytes that are held from each of them on."""
+    over = over_time(rows)
     t, total = over.t, over.bytes
     last = np.ones(len(t), bool)
     last[:-1] = t[1:] != t[:-1]
     t, total = t[last], total[last]
     first = max(int(np.searchsorted(t, part[0], "right")) - 1, 0)  # what was held at the start
     mine = slice(first, int(np.searchsorted(t, part[1], "right")))
-    return {"t": np.maximum(t[mine], part[0]), "bytes": total[mine]}
+    return np.maximum(t[mine], part[0]), total[mine]
 
 
 def thread_table(trace: Trace, texts: Texts) -> Table:

@@ -87,7 +87,7 @@ def test_a_folded_box_waits_runs_and_is_done(opened: Opens) -> None:
     for event in range(6):
         evaluated(page, f"app.go({event})")
         states.append(
-            evaluated(page, f"app.states.together(app.states.counts(app.nodesUnder({group})))")
+            evaluated(page, f"app.states.together(app.states.counts(app.tree.nodesUnder({group})))")
         )
     assert states == [WAITING, WAITING, RUNNING, RUNNING, RUNNING, DONE]
 

@@ -214,7 +214,7 @@ def test_render_writes_a_page(tmp_path: Path) -> None:
 
 
 def test_the_page_has_as_many_colours_of_lanes_as_its_scripts_ask_for() -> None:
-    assert f"export const LANES = {LANES};" in (join.SCRIPTS / "panels/paint.js").read_text("utf-8")
+    assert f"export const LANES = {LANES};" in (join.SCRIPTS / "paint/paint.js").read_text("utf-8")
     assert len(DARK.backwards) == LANES
     assert f"--lane-{LANES - 1}:" in themes_css()
 

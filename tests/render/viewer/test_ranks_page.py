@@ -135,6 +135,20 @@ def test_saved_memory_is_that_of_the_rank(opened: Opens) -> None:
         assert f"at most {bytes_of_one}." in said
 
 
+def test_the_lanes_are_those_of_the_rank(opened: Opens) -> None:
+    page = opened(several_ranks(2, steps=3, late={(1, 2): 120_000}))
+    threads = """[...new Set(gradscope.timeline.lanes.map(lane => lane.thread)
+      .filter(thread => thread !== undefined && thread >= 0))]"""
+    shown_for = []
+    for rank in ("0", "1"):
+        page.select_option("#rank", rank)
+        page.select_option("#backward", "-1")
+        settle(page)
+        shown_for.append(page.evaluate(threads))
+
+    assert shown_for == [[0], [1]]
+
+
 def test_many_ranks_stay_in_one_short_menu(opened: Opens) -> None:
     page = opened(several_ranks(64, steps=2, alike=True), width=400)
 

@@ -138,6 +138,14 @@ def test_the_whole_program_and_a_step_share_the_axis(opened: Opens) -> None:
     assert page.locator("#whole-program").get_attribute("aria-pressed") == "false"
 
 
+def test_a_step_without_an_end_lasts_until_the_next(opened: Opens) -> None:
+    page = opened(training_steps(2, ended=False))
+
+    assert of(page, "axis.most") == in_step(0, 1)
+    page.keyboard.press("}")
+    assert of(page, "axis.most") == in_step(950, 1)
+
+
 def test_a_step_in_the_lanes_shows_that_step(opened: Opens) -> None:
     page = opened(training_steps(3))
     page.keyboard.press("b")

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.likeness.times import Verdict
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.viewer.scene import Earlier, viewer_scene
 from gradscope.scene.viewer.text_columns import TextColumn, ViewerScene
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
-from tests.shared.chains import chain
+from tests.shared.chains import chain, chain_in_steps
 from tests.shared.example_traces import Program, two_layers
 
 NAMES = ("old.json", "new.json")
@@ -75,18 +76,16 @@ def test_one_sentence_sums_up_and_leaves_are_counted_apart_from_nodes() -> None:
     leaves = np.array(column(scene, "nodes", "is_leaf")) == 1
     assert facts(scene)["summary"] == (
         "old.json has 1 step with 1 backward, new.json 2 steps with 2 backwards; "
-        f"new: {(new & ~leaves).sum()} nodes and {(new & leaves).sum()} leaves; "
-        "no leaf changed its size."
+        f"new: {(new & ~leaves).sum()} nodes and {(new & leaves).sum()} leaves."
     )
     assert f"{(new & ~leaves).sum()} nodes that only the second has" in str(
         column(scene, "sections", "differs")
     )
     scene = compared(two_layers(layers=2), two_layers(layers=1))
     assert column(scene, "gone", "is_leaf").count(1) == 2
-    alike = facts(compared(chain(Mul=7), chain(Mul=9)))
-    assert alike["summary"] == (
-        "Both have 1 backward; the same nodes and leaves; no leaf changed its size."
-    )
+    alike = compared(chain(Mul=7), chain(Mul=9))
+    assert facts(alike)["summary"] == "Both have 1 backward."
+    assert column(alike, "changes", "text") == []
 
 
 def sum_of(*sizes: int) -> Trace:
@@ -98,10 +97,68 @@ def sum_of(*sizes: int) -> Trace:
 
 
 def test_leaves_of_another_size_are_named() -> None:
-    assert facts(compared(sum_of(1, 2, 3, 8), sum_of(4, 5, 6, 7)))["summary"] == (
-        "Both have 1 backward; the same nodes and leaves; larger: 3 leaves (w0 [1, 2] → [4, 2], "
-        "w1 [2, 2] → [5, 2], 1 more); smaller: 1 leaf (w3 [8, 2] → [7, 2])."
+    scene = compared(sum_of(1, 2, 3, 8), sum_of(4, 5, 6, 7))
+    assert column(scene, "changes", "text") == ["`w0` [1, 2] → [4, 2], and 3 more leaves with it"]
+    rows = column(scene, "change_nodes", "node")
+    assert [column(scene, "nodes", "leaf")[row] for row in rows] == ["w0", "w1", "w2", "w3"]  # type: ignore[index]
+
+
+def test_a_replaced_node_is_marked_and_leads_to_both_of_its_nodes() -> None:
+    scene = compared(chain(Mul=7, Log=3, Sin=2, Exp=5), chain(Mul=7, Tanh=1, Exp=5))
+
+    assert column(scene, "changes", "text") == ["Log, Sin → Tanh, net.py:2"]
+    assert column(scene, "changes", "marked") == [1]
+    assert column(scene, "changes", "one") == ["x = x.log()"]
+    sides = zip(
+        column(scene, "change_nodes", "later"), column(scene, "change_nodes", "node"), strict=True
     )
+    names = {side: column(scene, ("before_nodes", "nodes")[side], "name") for side in (0, 1)}  # type: ignore[index]
+    assert [names[side][row] for side, row in sides] == [  # type: ignore[index]
+        "LogBackward0", "SinBackward0", "TanhBackward0",
+    ]  # fmt: skip
+    assert column(scene, "gone", "node") == [1, 1]
+
+
+def test_the_earlier_graph_is_in_the_page_and_its_nodes_are_linked() -> None:
+    scene = compared(chain(Mul=7, Log=3, Exp=5), chain(Mul=7, Exp=5))
+
+    assert column(scene, "before_nodes", "name") == ["MulBackward0", "LogBackward0", "ExpBackward0"]
+    assert column(scene, "compared", "then") == [0, 2]
+    assert column(scene, "gone", "row") == [1]
+    assert set(column(scene, "before_runs", "begun")) == {-1}
+    assert len(column(scene, "before_edges", "tail")) == 2
+
+
+def test_times_are_medians_over_steps_with_a_verdict() -> None:
+    """The first step is left out: it takes very long in both."""
+    before = chain_in_steps(
+        Mul=(900, 10, 11, 12, 13, 14), Exp=(900, 5, 9, 7, 6, 8), Log=(900, 80, 81, 82, 83, 84)
+    )
+    now = chain_in_steps(
+        Mul=(900, 40, 41, 42, 43, 44), Exp=(900, 6, 9, 8, 7, 10), Log=(900, 2, 3, 4, 5, 6)
+    )
+    scene = compared(before, now)
+
+    times = facts(scene)["times"]
+    assert isinstance(times, dict)
+    assert times["enough"]
+    assert times["steps"] == [5, 5]
+    rows = {name: column(scene, "compared", name)[3:6] for name in scene.tables["compared"]}
+    assert rows["ran"] == [12, 7, 82]
+    assert rows["now"] == [42, 8, 4]
+    assert (rows["ran_low"], rows["ran_high"]) == ([11, 6, 81], [13, 8, 83])
+    assert rows["verdict"] == [Verdict.SLOWER, Verdict.ALIKE, Verdict.FASTER]
+    assert times["step"] == [[101, 101, 102], [53, 54, 55]]
+    assert times["verdict"] == Verdict.FASTER
+
+
+def test_of_few_steps_times_get_no_verdict() -> None:
+    scene = compared(chain_in_steps(Mul=(9, 1, 1, 1, 1)), chain_in_steps(Mul=(900, 99, 99, 99, 99)))
+
+    assert facts(scene)["times"] == {"enough": False, "steps": [4, 4]}
+    assert column(scene, "compared", "ran") == [9, 1, 1, 1, 1]
+    assert column(scene, "compared", "now") == [900, 99, 99, 99, 99]
+    assert set(column(scene, "compared", "verdict")) == {Verdict.UNKNOWN}
 
 
 def test_alike_traces_differ_in_nothing() -> None:

@@ -13,7 +13,12 @@ from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 from tests.analysis.ranks.several_ranks import several_ranks
-from tests.shared.example_traces import nan_in_backward_program, two_layers, two_layers_program
+from tests.shared.example_traces import (
+    mean_of_squares_program,
+    nan_in_backward_program,
+    two_layers,
+    two_layers_program,
+)
 
 
 def table_of(trace: Trace, name: str, selection: Selection | None = None) -> dict[str, Any]:
@@ -97,3 +102,14 @@ def test_the_page_opens_at_the_rank_of_the_worst_finding() -> None:
     assert opens["backward"] == NONE or np.asarray(tables["backwards"]["rank"])[opens["backward"]]
     where = tables["findings"]["where"]
     assert scene.texts[where.places[0]].startswith("rank 1")  # type: ignore[union-attr]
+
+
+def test_each_process_has_its_own_memory() -> None:
+    programs = mean_of_squares_program(), mean_of_squares_program()
+    traces = [program.trace(rank=rank, host="one") for rank, program in enumerate(programs)]
+    alone, both = table_of(traces[0], "memory"), table_of(merged(traces), "memory")
+
+    assert max(alone["bytes"]) > 0
+    for rank in (0, 1):
+        mine = [row for row, each in enumerate(both["rank"]) if each == rank]
+        assert [both["bytes"][row] for row in mine] == alone["bytes"]

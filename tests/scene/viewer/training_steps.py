@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gradscope.trace.schema import (
+    NONE,
     Edge,
     GraphTask,
     HookBegin,
@@ -33,8 +35,8 @@ RUNS = ((2, 0, 520, 600), (1, 0, 610, 640), (0, 1, 650, 780))
 """Number of the call that made the node, thread, begin and end."""
 
 
-def training_steps(steps: int, *, events: bool = True) -> Trace:
-    """Steps of a millisecond each. `events`: with those of the engine."""
+def training_steps(steps: int, *, events: bool = True, ended: bool = True) -> Trace:
+    """Steps of a millisecond each. `events`: with those of the engine. `ended`: the steps are."""
     rows: list[Row] = [Thread(0, "main"), Thread(1, "device")]
     rows += [
         Module(0, "", "Net"),
@@ -45,6 +47,8 @@ def training_steps(steps: int, *, events: bool = True) -> Trace:
     rows.append(Op(900, "uniform_", begin=-700_000 + STEP_NS, end=-690_000 + STEP_NS, thread=0))
     for step in range(steps):
         rows += _step(step, STEP_NS * (step + 1), events=events)
+    if not ended:
+        rows = [replace(row, end=NONE) if isinstance(row, Step) else row for row in rows]
     return trace_of(*rows)
 
 

@@ -1,10 +1,11 @@
 /** The start of the page: unpack the trace, create the panels, follow the address. */
 
 import { App } from "./core/app.js";
+import { saidIn } from "./core/fragment.js";
 import { Graphs } from "./core/forward.js";
 import { unpack } from "./core/data.js";
-import { Compared } from "./panels/compared.js";
-import { Details } from "./panels/details.js";
+import { Compared } from "./comparing/compared.js";
+import { Details } from "./details/details.js";
 import { GraphPanel } from "./panels/graph.js";
 import { HoverCard } from "./panels/hover_card.js";
 import { Keys } from "./panels/keys.js";
@@ -12,7 +13,7 @@ import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
 import { Legend } from "./panels/legend.js";
 import { Menus } from "./ranks/menus.js";
-import { Colours } from "./panels/paint.js";
+import { Colours } from "./paint/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Memory } from "./panels/memory.js";
 import { Search } from "./panels/search.js";
@@ -20,6 +21,7 @@ import { Share } from "./panels/share.js";
 import { splitSides } from "./panels/splitters.js";
 import { Summary } from "./panels/summary.js";
 import { Timeline } from "./time/timeline.js";
+import { Sides } from "./comparing/sides.js";
 
 const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const TABS = ["summary", "outline", "findings", "slowest", "memory"];
@@ -139,12 +141,12 @@ function turning(graphs, panels) {
   return () => graphs.show(graphs.shown === graphs.main);
 }
 
-/** Keep the address and the view in sync. @param {App} app @param {Graphs} graphs */
-function address(app, graphs) {
+/** Keep the address and the view in sync. @param {App} app @param {Graphs} graphs @param {Sides | null} sides */
+function address(app, graphs, sides) {
   let last = location.hash;
   let waiting = 0;
   const write = () => {
-    const fragment = [app.fragment, graphs.fragment].filter(Boolean).join("&");
+    const fragment = [app.fragment, graphs.fragment, sides?.fragment].filter(Boolean).join("&");
     if (`#${fragment}` === last || !fragment && !location.hash) return;
     last = fragment ? `#${fragment}` : "";
     try {
@@ -160,9 +162,15 @@ function address(app, graphs) {
   const restore = () => {
     app.restore(location.hash);
     graphs.restore(location.hash);
+    sides?.restore(saidIn(location.hash).get("s"));
   };
   app.follow(soon);
-  graphs.listeners.push((shown) => { if (shown !== app && !shown.told) { shown.told = true; shown.follow(soon); } });
+  sides?.select.addEventListener("change", soon);
+  const followed = new Set([app]);
+  graphs.listeners.push((shown) => {
+    if (!followed.has(shown)) shown.follow(soon);
+    followed.add(shown);
+  });
   addEventListener("hashchange", () => {
     if (location.hash !== last) restore();
     last = location.hash;
@@ -200,11 +208,12 @@ async function begin() {
   new Details(graphs);
   const legend = new Legend(app);
   new Slowest(app);
-  if (app.changed) new Compared(app, graphs);
+  const sides = app.changed ? new Sides(graphs, graph, colours) : null;
+  const compared = sides ? new Compared(app, graphs, sides) : null;
   const findings = new Findings(app);
   const search = new Search(app, findings);
   const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
-  if (app.changed?.facts.timed) coloring.append(new Option("slower than before", "slower"));
+  if (app.changed?.facts.timed) coloring.append(new Option(app.changed.enough ? "slower than before" : "longer than before", "slower"));
   coloring.addEventListener("change", () => { app.coloring = coloring.value; app.tell("look"); });
   element("look").addEventListener("click", look);
   const shapes = () => {
@@ -229,11 +238,13 @@ async function begin() {
   new Summary(app, findings, tab);
   new Memory(app, colours);
   openAt(app, findings);
+  if (model.facts.opens.node < 0 && location.hash.length <= 1) compared?.begin();
   if (model.facts.begins === "forward") graphs.show(true);
-  address(app, graphs);
+  address(app, graphs, sides);
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
   Object.defineProperty(app, "timeline", { value: timeline });
+  Object.defineProperty(app, "sides", { value: sides });
   app.tell("backward", "picture", "selection", "event");
   app.flush();
   graph.resize();

@@ -103,3 +103,26 @@ def test_buffers_have_their_names(on: Callable[[Any], Trace]) -> None:
     named = {data.name for data in data_of(trace, tensors).values()}
 
     assert {"bn1.running_mean", "bn1.running_var", "scale", "bn1.weight"} <= named
+
+
+def two_models(torch: Any) -> None:
+    """Models whose buffers have the same names."""
+    models = [torch.nn.BatchNorm1d(3) for _ in range(2)]
+    for _ in range(2):
+        x = torch.randn(4, 3)
+        for model in models:
+            x = model(x)
+        x.sum().backward()
+
+
+@pytest.mark.parametrize("on", [on_gradscope, on_pytorch])
+def test_buffers_of_several_models_have_their_names(on: Callable[[Any], Trace]) -> None:
+    trace = on(two_models)
+    calls = trace.once(ForwardCalls)
+    norms = [place for place, name in enumerate(calls.names) if "batch_norm" in name]
+    names = dict(zip(trace.table(Tensor)["id"], trace.table(Tensor).texts("name"), strict=True))
+
+    assert len(norms) == 4
+    for place in norms:
+        given = {names[tensor] for tensor in calls.inputs[place]}
+        assert {"running_mean", "running_var", "weight", "bias"} <= given

@@ -37,12 +37,19 @@ export class App {
     this.rank = model.facts.ranks[0] ?? -1;
     this.root = 0;
     this.open = new Set();
+    /** @type {Map<number, Set<number>>} by root, the groups that are open at first */
+    this.usuals = new Map();
     /** The axis of time, from which moments are counted. @type {{least: number, most: number}} */
     this.axis = { least: 0, most: 1 };
     /** The moment that the playhead is at, and the last event at or before it. */
     this.t = 0;
     this.event = 0;
     this.critical = false;
+    /** The nodes and the arrows of the critical path. */
+    this.criticalNodes = new Set();
+    this.criticalKeys = new Set();
+    /** @type {any} the part of the picture that is seen */
+    this.view = null;
     this.coloring = "kind";
     /** Whether arrows say the shapes of what they carry. */
     this.shapes = false;
@@ -50,6 +57,10 @@ export class App {
     this.range = null;
     /** @type {any} */
     this.picture = null;
+    /** @type {import("../comparing/ghosts.js").Ghosts | null} nodes that only an earlier trace has, where they are drawn */
+    this.ghosts = null;
+    /** @type {((row: number) => void) | null} what a click on one of these does */
+    this.choseGhost = null;
     this.centre = false;
     this.setBackward(this.firstBackward(), true);
   }
@@ -130,7 +141,6 @@ export class App {
 
   /** The groups that are open at first: as many as leave titles legible in the room there is. @param {number} root */
   usual(root) {
-    this.usuals ??= new Map();
     const model = this.tree.modelOf(root);
     if (model !== root) return new Set([...this.usual(model)].map((each) => each - model + root));
     if (!this.usuals.has(root)) {
@@ -146,7 +156,7 @@ export class App {
   }
 
   draw() {
-    this.picture = new Picture(this.model, this.tree, this.root, this.open);
+    this.picture = new Picture(this.model, this.tree, this.root, this.open, this.ghosts);
   }
 
   /** @param {number} node @param {boolean} [centre] */
@@ -301,18 +311,6 @@ export class App {
       if (model.groups.text("path", group) === path && tree.contains(this.root, group)) return group;
     }
     return -1;
-  }
-
-  /** The nodes in a group and in those inside it. @param {number} group @returns {Int32Array} */
-  nodesUnder(group) {
-    this.under ??= new Map();
-    if (!this.under.has(group)) {
-      const found = [];
-      const { tree } = this;
-      for (let each = group; each < tree.size && (each === group || tree.parent[each] >= group); each += 1) found.push(...tree.nodesIn[each]);
-      this.under.set(group, Int32Array.from(new Set(found)));
-    }
-    return this.under.get(group);
   }
 
   /** The run of a node in what is shown: of several the one around the event. @param {number} node */

@@ -19,7 +19,7 @@ const TOP = 22;
 /**
  * @typedef {object} Box
  * @property {string} key
- * @property {"node" | "leaf" | "group"} is
+ * @property {"node" | "leaf" | "group" | "ghost"} is
  * @property {number} node -1 for a group
  * @property {number} group the group itself, or the one that the node is shown in
  * @property {string} title
@@ -57,9 +57,10 @@ function stubText(text) {
 
 /** One picture: a root group, with some groups open. */
 export class Picture {
-  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open */
-  constructor(model, tree, root, open) {
+  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open @param {import("../comparing/ghosts.js").Ghosts | null} [ghosts] nodes of an earlier trace to draw as well */
+  constructor(model, tree, root, open, ghosts = null) {
     this.model = model;
+    this.ghosts = ghosts;
     this.tree = tree;
     this.root = root;
     this.open = open;
@@ -68,6 +69,10 @@ export class Picture {
     this.boxes = new Map();
     this.hidden = new Map();
     this.frames = [];
+    /** @type {Map<number, any>} by group, its item */
+    this.itemOf = new Map();
+    /** @type {Map<number, number>} by group, the line that made all of it */
+    this.lines = new Map();
     this.item = this.groupItem(root);
     this.edges = this.connect();
     this.finish();
@@ -98,13 +103,13 @@ export class Picture {
     for (const node of tree.nodesIn[group]) {
       if (!this.model.isLeaf(node)) items.push(this.box({ key: `n${node}`, is: "node", node, group, use: 0 }));
     }
+    for (const each of this.ghosts?.in(group, this.root) ?? []) items.push(this.box({ key: `x${each.row}`, is: "ghost", node: -1, group, use: 0, ghost: each.row, after: each.node }));
     const title = shorten(tree.title(group), 60);
     const item = {
       key: group === this.root ? "root" : `f${group}`, group, items, title, more: this.besideTitle(group), w: 0, h: 0,
       order: this.orderOf(group, -1), titleWidth: ruler.width(title, FONTS.frame) + 20,
     };
     if (group !== this.root) this.frames.push(item);
-    this.itemOf ??= new Map();
     this.itemOf.set(group, item);
     return item;
   }
@@ -119,7 +124,6 @@ export class Picture {
 
   /** The line that made all nodes of a group, so that they need not say it; -1 where there are several. @param {number} group */
   oneLine(group) {
-    this.lines ??= new Map();
     if (!this.lines.has(group)) {
       const found = new Set(this.tree.nodesIn[group].filter((node) => !this.model.isLeaf(node)).map((node) => this.model.frameOf(node)));
       this.lines.set(group, found.size === 1 ? [...found][0] : -1);
@@ -134,7 +138,7 @@ export class Picture {
   }
 
   box(box) {
-    box.order = this.orderOf(box.group, box.node);
+    box.order = box.is === "ghost" ? this.orderOf(box.group, box.after) - 0.25 : this.orderOf(box.group, box.node);
     this.boxes.set(box.key, box);
     return box;
   }
@@ -177,6 +181,7 @@ export class Picture {
     }
     /** @type {Map<number, Set<number>>} by leaf: who uses it, also where that is folded */
     this.uses = uses;
+    for (const { tail: from, head: to } of this.ghosts?.links(this) ?? []) if (!found.has(`${from}>${to}`)) found.set(`${from}>${to}`, { tail: from, head: to, edges: [], ghost: true });
     const all = [...found.values()];
     return model.isForward ? all.map((each) => ({ ...each, tail: each.head, head: each.tail })) : all;
   }
@@ -187,9 +192,10 @@ export class Picture {
 
   finish() {
     for (const box of this.boxes.values()) {
-      if (box.is === "group") this.describeGroup(box);
+      if (box.is === "ghost") this.ghosts?.describe(box);
+      else if (box.is === "group") this.describeGroup(box);
       else this.describeNode(box);
-      box.lane = this.laneOf(box);
+      box.lane = box.is === "ghost" ? -1 : this.laneOf(box);
       if (box.lane >= 0) box.lines.push(this.model.lanes[box.lane]);
       const cut = this.hidden.get(box.key);
       if (cut) box.lines.push(`⋯ ${plural(cut, "edge")} to nodes not shown`);

@@ -20,6 +20,8 @@ export class Tree {
     this.parent = groups.get("parent");
     this.form = groups.get("form");
     this.size = groups.length;
+    /** @type {Map<number, Int32Array>} by group, the nodes in it */
+    this.under = new Map();
     /** @type {number[][]} */
     this.groupsIn = Array.from({ length: this.size }, () => []);
     /** @type {number[][]} */
@@ -142,6 +144,16 @@ export class Tree {
       }
       this.mainKind[group] = best;
     }
+  }
+
+  /** The nodes in a group and in those inside it. @param {number} group @returns {Int32Array} */
+  nodesUnder(group) {
+    if (!this.under.has(group)) {
+      const found = [];
+      for (let each = group; each < this.size && (each === group || this.parent[each] >= group); each += 1) found.push(...this.nodesIn[each]);
+      this.under.set(group, Int32Array.from(new Set(found)));
+    }
+    return this.under.get(group);
   }
 
   /** @param {number} group @returns {number[]} it and the groups around it, innermost first */

@@ -30,7 +30,9 @@ function paintArrow(painter, route) {
   context.fillStyle = context.strokeStyle;
   context.globalAlpha = faint ? 0.35 : 1;
   context.lineWidth = lit || critical ? Math.max(2, 1.6 / painter.k) : Math.max(1.1, 0.7 / painter.k) * (route.turns ? 0.8 : 1);
+  if (app.picture.edges[route.link].ghost) context.setLineDash([6, 4]);
   paintCurve(painter.context, route.points);
+  context.setLineDash([]);
   if (route.ends) paintTip(painter, route.points[route.points.length - 1]);
   if (lit && !(route.begins && route.ends)) paintWhole(painter, route);
   context.globalAlpha = 1;

@@ -5,6 +5,7 @@ import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @param {import("../core/app.js").App} app @param {any} item @returns {[string, string][]} */
 export function cardFacts(app, item) {
+  if (item.is === "ghost") return item.lines.map((/** @type {string} */ line) => ["was", line]);
   return item.items || item.is === "group" ? ofGroup(app, item.group) : ofNode(app, item);
 }
 
@@ -17,7 +18,7 @@ function ofGroup(app, group) {
   if (tree.ns[group] > 0) facts.push([model.isForward ? "took" : "ran", duration(tree.ns[group])]);
   if (tree.savedBytes[group] > 0) facts.push(["saves", byteCount(tree.savedBytes[group])]);
   if (model.engineSeen) {
-    const counts = app.states.counts(app.nodesUnder(group));
+    const counts = app.states.counts(app.tree.nodesUnder(group));
     facts.push(["now", counts.map((each, state) => (each ? `${GLYPHS[state]} ${count(each)} ${WORDS[state]}` : "")).filter(Boolean).join(", ")]);
   }
   return facts;

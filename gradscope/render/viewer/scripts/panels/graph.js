@@ -1,7 +1,7 @@
 /** The graph panel: the visible part of the picture, and its mouse and touch input. */
 
 import { cardFacts } from "./card_facts.js";
-import { Painter } from "./paint.js";
+import { Painter } from "../paint/paint.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { duration, plural } from "../core/words.js";
 
@@ -12,12 +12,13 @@ const EDGE = 30;
 
 /** The canvas with the graph. */
 export class GraphPanel {
-  /** @param {App} app @param {import("./paint.js").Colours} colours @param {import("./hover_card.js").HoverCard} card */
-  constructor(app, colours, card) {
+  /** @param {App} app @param {import("../paint/paint.js").Colours} colours @param {import("./hover_card.js").HoverCard} card @param {string} [suffix] of the ids of its elements */
+  constructor(app, colours, card, suffix = "") {
     this.app = app;
     this.card = card;
-    this.canvas = /** @type {HTMLCanvasElement} */ (document.getElementById("graph"));
-    this.map = /** @type {HTMLCanvasElement} */ (document.getElementById("map"));
+    this.suffix = suffix;
+    this.canvas = /** @type {HTMLCanvasElement} */ (document.getElementById(`graph${suffix}`));
+    this.map = /** @type {HTMLCanvasElement} */ (document.getElementById(`map${suffix}`));
     this.live = /** @type {HTMLElement} */ (document.getElementById("live"));
     this.painter = new Painter(/** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d")), app, colours);
     this.colours = colours;
@@ -36,7 +37,7 @@ export class GraphPanel {
   turnTo(app) {
     this.app = app;
     this.painter.app = app;
-    this.canvas.setAttribute("aria-label", app.model.isForward ? "The forward graph. Arrow keys follow tensors." : "The backward graph. Arrow keys follow gradients.");
+    if (!this.suffix) this.canvas.setAttribute("aria-label", app.model.isForward ? "The forward graph. Arrow keys follow tensors." : "The backward graph. Arrow keys follow gradients.");
     if (!this.followed.has(app)) app.follow((changes) => { if (this.app === app) this.update(changes); });
     this.followed.add(app);
     if (this.view.width <= 1) return;
@@ -63,7 +64,7 @@ export class GraphPanel {
 
   /** @param {string} id @param {() => void} act */
   on(id, act) {
-    /** @type {HTMLElement} */ (document.getElementById(id)).addEventListener("click", act);
+    /** @type {HTMLElement} */ (document.getElementById(id + this.suffix)).addEventListener("click", act);
   }
 
   /** @param {Set<import("../core/app.js").Change>} changes */
@@ -71,7 +72,7 @@ export class GraphPanel {
     if (changes.has("backward")) this.fit();
     else if (changes.has("picture")) this.keepPlace();
     if (changes.has("selection") && this.app.centre) this.centre();
-    if (changes.has("selection")) this.say();
+    if (changes.has("selection") && !this.suffix) this.say();
     this.paintSoon();
   }
 
@@ -208,6 +209,7 @@ export class GraphPanel {
   inFull(item) {
     const { model, tree } = this.app;
     if (!item) return "";
+    if (item.is === "ghost") return `${item.title}: gone since ${this.app.changed?.facts.names[0]}`;
     return item.items || item.is === "group" ? tree.title(item.group) + (item.more ?? "") : model.title(item.node);
   }
 
@@ -218,6 +220,7 @@ export class GraphPanel {
     if (this.dragged > 4 || event.type === "pointercancel") return;
     const found = this.at(event.offsetX, event.offsetY);
     if (!found) this.app.clear();
+    else if (found.is === "ghost") this.app.choseGhost?.(found.ghost);
     else if (found.items || found.is === "group") this.app.selectGroup(found.group, false);
     else this.app.selectNode(found.node, false);
   }

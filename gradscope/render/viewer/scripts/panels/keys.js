@@ -131,7 +131,8 @@ export class Keys {
 
   select(box) {
     if (!box) return;
-    if (box.is === "group") this.app.selectGroup(box.group);
+    if (box.is === "ghost") this.app.choseGhost?.(box.ghost);
+    else if (box.is === "group") this.app.selectGroup(box.group);
     else this.app.selectNode(box.node);
   }
 

@@ -17,7 +17,7 @@ const ELSEWHERE = "outside of modules";
 
 /** The list on the left. */
 export class Memory {
-  /** @param {App} app @param {import("./paint.js").Colours} colours */
+  /** @param {App} app @param {import("../paint/paint.js").Colours} colours */
   constructor(app, colours) {
     this.app = app;
     this.colours = colours;

@@ -1,6 +1,6 @@
 /** Take something along: the picture as a file, a link to this view, a command about the selection. */
 
-import { Painter } from "./paint.js";
+import { Painter } from "../paint/paint.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
@@ -11,7 +11,7 @@ const SAID_FOR = 2_500;
 
 /** The buttons over the graph. */
 export class Share {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {import("./paint.js").Colours} colours */
+  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../paint/paint.js").Colours} colours */
   constructor(graphs, colours) {
     this.graphs = graphs;
     this.colours = colours;

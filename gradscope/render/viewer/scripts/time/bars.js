@@ -64,7 +64,7 @@ export class Bars {
       nodes: { thread: runs.get("thread"), begin: runs.get("begun_t"), end: filled(runs.get("ended_t")), length: runs.length },
       hooks: source(tables.hooks, filled(tables.hooks.get("end"))),
     };
-    this.ends = { steps: filled(tables.steps.get("end")), backwards: filled(tables.backwards.get("end")) };
+    this.ends = { steps: stepEnds(tables.steps, this.last), backwards: filled(tables.backwards.get("end")) };
     this.allThreads = this.byThread();
     this.allQueues = queues(model);
     this.show(model.facts.ranks[0] ?? -1);
@@ -83,6 +83,10 @@ export class Bars {
     this.backwards = whole(tables.backwards, this.ends.backwards, rank);
     this.arrivals = moments(tables.arrivals, mine)[0] ?? new BarRow([], [], []);
     this.marks = moments(tables.marks, mine);
+    const { t, bytes, rank: whose } = tables.memory.columns;
+    const kept = Array.from(whose.keys()).filter((row) => whose[row] === rank);
+    /** The bytes saved for backward, from each of these moments on. */
+    this.saved = rank < 0 ? { t, value: bytes } : { t: kept.map((row) => t[row]), value: kept.map((row) => bytes[row]) };
   }
 
   /** The queues of the nodes that a thread ran. @param {number} thread */
@@ -196,6 +200,16 @@ function source(table, end) {
   return { thread: table.get("thread"), begin: table.get("begin"), end, length: table.length };
 }
 
+/** When each step ended; one without an end lasts until the next one of its rank. @param {Table} steps @param {number} last */
+function stepEnds(steps, last) {
+  const [begin, end, rank] = ["begin", "end", "rank"].map((name) => steps.get(name));
+  return Float64Array.from(end, (each, row) => {
+    if (each >= 0) return each;
+    const next = rank.findIndex((/** @type {number} */ whose, /** @type {number} */ other) => whose === rank[row] && begin[other] > begin[row]);
+    return next < 0 ? last : begin[next];
+  });
+}
+
 /** The periods of a table that belong to a rank. @param {Table} table @param {ArrayLike<number>} end @param {number} rank */
 function whole(table, end, rank) {
   const [begin, whose] = [table.get("begin"), table.get("rank")];
@@ -236,12 +250,15 @@ function callColumns(calls, others) {
   const [begin, end] = [new Float64Array(length), new Float64Array(length)];
   const [thread, kind] = [new Int32Array(length), new Int32Array(length)];
   const ended = new Uint8Array(length);
+  let before = 0;
   for (let id = 0; id < length; id += 1) {
     const [table, row] = calls && id < drawn ? [calls, id] : [others, id - drawn];
-    begin[id] = table.get("begin")[row];
+    const isData = table === calls && calls.get("is_data")[row] === 1;
+    begin[id] = table === others ? others.get("begin")[row] : isData ? -1 : before + calls.get("idle")[row];
     const until = table === others ? others.get("end")[row] : table.get("op_ns")[row] < 0 ? -1 : begin[id] + table.get("op_ns")[row];
     ended[id] = until < 0 ? 0 : 1;
     end[id] = Math.max(until, begin[id]);
+    before = end[id];
     thread[id] = table.get("thread")[row];
     kind[id] = table.get("kind")[row];
   }

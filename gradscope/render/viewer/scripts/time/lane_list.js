@@ -31,7 +31,6 @@ const LANE_GAP = 3;
  * @returns {{lanes: Lane[], height: number}}
  */
 export function laneList(bars, { least, most }, several) {
-  const { tables } = bars.model;
   /** @type {Lane[]} */
   const lanes = [];
   const isEmpty = (/** @type {BarRow} */ row) => {
@@ -55,7 +54,7 @@ export function laneList(bars, { least, most }, several) {
     for (const queue of bars.queuesOf(thread.id)) lanes.push({ form: "level", kind: "queue", title: bars.queues.length > 1 ? `queue ${queue.id}` : "queue", h: LANE_HEIGHTS.queue, y: 0, t: queue.t, value: queue.value });
   }
   add("grad", ".grad", [bars.arrivals]);
-  if (tables.memory.length) lanes.push({ form: "level", kind: "saved", title: bars.rank < 0 ? "saved" : "saved, all ranks", h: LANE_HEIGHTS.saved, y: 0, t: tables.memory.get("t"), value: tables.memory.get("bytes") });
+  if (bars.saved.t.length) lanes.push({ form: "level", kind: "saved", title: "saved", h: LANE_HEIGHTS.saved, y: 0, ...bars.saved });
   let y = RULER + 2;
   for (const lane of lanes) {
     lane.y = y;

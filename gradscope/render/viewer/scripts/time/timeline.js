@@ -21,7 +21,7 @@ const LEAST_SHARE = 0.05;
 
 /** What the page shows over time. */
 export class Timeline {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../panels/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
+  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../paint/paint.js").Colours} colours @param {import("../panels/hover_card.js").HoverCard} card */
   constructor(graphs, colours, card) {
     const app = graphs.main;
     this.graphs = graphs;
@@ -79,8 +79,7 @@ export class Timeline {
     const [begin, end] = this.periodOf(backward);
     const step = backwards.get("in_step")[backward];
     if (step < 0) return backwards.length === 1 ? [bars.first, bars.last] : [begin, end];
-    const until = steps.get("end")[step];
-    return [Math.min(Math.max(steps.get("begin")[step], bars.first), begin), Math.max(until < 0 ? bars.last : until, end)];
+    return [Math.min(Math.max(steps.get("begin")[step], bars.first), begin), Math.max(bars.ends.steps[step], end)];
   }
 
   /** Whether the axis shows several steps. */

@@ -3,7 +3,7 @@
 const KEPT = "gradscope.lanes";
 const LEAST_LANES = 60;
 const USUAL = 300;
-const SHARE = 0.34;
+const SHARE = 0.3;
 const EDGE_STEP = 24;
 
 /** Sets the height of the lanes, and remembers it for the session. */

@@ -1,12 +1,13 @@
 /** Facts about a node besides its runs: values, saved values, hooks, the call that created it. */
 
-import { link, made } from "./outline.js";
+import { link, made } from "../panels/outline.js";
+import { Facts } from "./facts.js";
 import { byteCount, count, duration, number, plural } from "../core/words.js";
 
 const MOST_NUMBERS = 12;
 
 /** A part of the details. */
-export class NodeFacts {
+export class NodeFacts extends Facts {
   /** The rows of the backward shown, and those of no backward. @param {Iterable<number>} rows @param {import("../core/data.js").Table} table */
   here(rows, table) {
     const { backward } = this.app;

@@ -1,6 +1,6 @@
 /** The source lines of the trace. */
 
-import { link, made } from "./outline.js";
+import { link, made } from "../panels/outline.js";
 import { plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */

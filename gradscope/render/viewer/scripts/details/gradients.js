@@ -1,25 +1,14 @@
 /** Incoming and outgoing gradients of a node, a leaf or a module. */
 
-import { link, listed, made } from "./outline.js";
+import { link, listed, made } from "../panels/outline.js";
 import { NodeFacts } from "./node_facts.js";
 import { MODULE } from "../core/tree.js";
 import { duration, plural } from "../core/words.js";
 
-const MOST = 12;
 const EACH = 4;
 
 /** A part of the details. */
 export class GradientFacts extends NodeFacts {
-  /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */
-  list(things, show, most = MOST) {
-    this.element.append(listed(things, show, most));
-  }
-
-  /** @param {number} node */
-  toNode(node) {
-    return link(this.app.model.title(node), () => this.app.selectNode(node));
-  }
-
   /** A link to the innermost module of a node, if any. @param {number} node @returns {(string | Node)[]} */
   toModule(node) {
     const { app } = this;
@@ -94,7 +83,7 @@ export class GradientFacts extends NodeFacts {
   through(group) {
     const { app } = this;
     const { model, tree } = app;
-    const inside = new Set(app.nodesUnder(group));
+    const inside = new Set(app.tree.nodesUnder(group));
     const is = (/** @type {number} */ edge, /** @type {"tail" | "head"} */ end) => inside.has(model.edges.get(end)[edge]);
     const taken = [...inside].flatMap((node) => app.edgesOf(node, "takes"));
     const into = taken.filter((edge) => !is(edge, "tail"));

@@ -1,7 +1,7 @@
 /** Facts about a forward call: inputs, results, the node it created, or why it created none. */
 
-import { since } from "./compared.js";
-import { chip, link, listed, made } from "./outline.js";
+import { since } from "../comparing/compared.js";
+import { chip, link, listed, made } from "../panels/outline.js";
 import { GradientFacts } from "./gradients.js";
 import { MODULE } from "../core/tree.js";
 import { duration, plural } from "../core/words.js";
@@ -86,7 +86,7 @@ export class CallFacts extends GradientFacts {
     this.element.append(made("h2", "", tree.title(group)), made("p", "under", `${model.facts.forms[tree.form[group]]} of the forward graph`));
     this.facts([["calls", String(tree.nodeCount[group])], ["took", duration(tree.ns[group])]]);
     this.element.append(link(forward.open.has(group) ? "fold it (Enter)" : "open it (Enter)", () => forward.toggle(group)));
-    const calls = [...forward.nodesUnder(group)].filter((call) => !model.isLeaf(call));
+    const calls = [...forward.tree.nodesUnder(group)].filter((call) => !model.isLeaf(call));
     this.section("Calls");
     this.element.append(listed(calls, (call) => [link(model.title(call), () => forward.selectNode(call)), made("span", "soft", ` ${model.nodes.text("shape", call)}`)], 12));
   }

@@ -1,12 +1,12 @@
 /** The details of the selection: state, gradients, order, saved values, source lines. */
 
-import { since } from "./compared.js";
-import { finding } from "./lists.js";
-import { chip, link, made } from "./outline.js";
+import { since } from "../comparing/compared.js";
+import { finding } from "../panels/lists.js";
+import { chip, link, made } from "../panels/outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
 import { CallFacts } from "./call_facts.js";
 import { Source } from "./source.js";
-import { MARKS } from "./paint.js";
+import { MARKS } from "../paint/paint.js";
 import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
@@ -15,11 +15,8 @@ import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 export class Details extends CallFacts {
   /** @param {import("../core/forward.js").Graphs} graphs */
   constructor(graphs) {
-    super();
-    const app = graphs.main;
-    this.graphs = graphs;
-    this.app = app;
-    this.element = /** @type {HTMLElement} */ (document.getElementById("details"));
+    super(graphs);
+    const { app } = this;
     this.source = new Source(app, this.element);
     app.follow((changes) => {
       if (changes.has("selection") || changes.has("backward")) this.show();
@@ -56,22 +53,6 @@ export class Details extends CallFacts {
     this.moment.replaceChildren();
     if (app.node >= 0) this.stateLine(app.node);
     else if (app.group >= 0) this.stateCounts(app.group);
-  }
-
-  /** @param {string} title */
-  section(title) {
-    this.element.append(made("h3", "", title));
-  }
-
-  /** @param {[string, string | Node][]} facts @param {HTMLElement} [into] */
-  facts(facts, into = this.element) {
-    const list = made("dl");
-    for (const [name, value] of facts) {
-      const said = made("dd");
-      said.append(value);
-      list.append(made("dt", "", name), said);
-    }
-    into.append(list);
   }
 
   // The whole ----------------------------------------------------------------------------------
@@ -144,14 +125,14 @@ export class Details extends CallFacts {
     const { app } = this;
     if (!app.model.engineSeen) return;
     this.moment.append(made("h3", "", "At this event"));
-    const counts = app.states.counts(app.nodesUnder(group));
+    const counts = app.states.counts(app.tree.nodesUnder(group));
     this.facts(counts.map((each, state) => /** @type {[string, string]} */ ([`${GLYPHS[state]} ${WORDS[state]}`, count(each)])).filter(([, each]) => each !== "0"), this.moment);
   }
 
   /** @param {number} group */
   slowestIn(group) {
     const { app } = this;
-    const ran = new Map([...app.nodesUnder(group)].map((node) => [node, app.nsOf(node)]));
+    const ran = new Map([...app.tree.nodesUnder(group)].map((node) => [node, app.nsOf(node)]));
     const nodes = [...ran].filter(([, ns]) => ns > 0).sort(([, one], [, other]) => other - one);
     if (!nodes.length) return;
     this.section("Slowest nodes");
@@ -162,7 +143,7 @@ export class Details extends CallFacts {
   savedIn(group) {
     const { app } = this;
     const { saved } = app.model.tables;
-    const rows = [...app.nodesUnder(group)].flatMap((node) => [...app.model.savedOf.of(node)]);
+    const rows = [...app.tree.nodesUnder(group)].flatMap((node) => [...app.model.savedOf.of(node)]);
     if (!rows.length) return;
     const bytes = saved.get("bytes");
     rows.sort((one, other) => bytes[other] - bytes[one]);

@@ -5,7 +5,7 @@ import { FONTS } from "../core/picture.js";
 import { STRUCTURE_COLORS, structureAround, structureSign } from "../core/structures.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
-import { LEAST, paintArrows, paintShapes, paintStubs } from "../paint/arrows.js";
+import { LEAST, paintArrows, paintShapes, paintStubs } from "./arrows.js";
 
 /** The glyphs of marks. */
 export const MARKS = /** @type {Record<string, string>} */ ({
@@ -19,6 +19,7 @@ export const LANES = 6;
 /** The colours of the style sheet, read once for each look. */
 export class Colours {
   constructor() {
+    this.page = this.ink = this.soft = this.code = this.arrow = this.alarm = this.accent = "";
     this.read();
   }
 
@@ -143,8 +144,12 @@ export class Painter {
   }
 
   box(box) {
+    if (box.is === "ghost") {
+      this.ghost(box);
+      return;
+    }
     const { context, app, colours } = this;
-    const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.nodesUnder(box.group)) : null;
+    const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.tree.nodesUnder(box.group)) : null;
     const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
     const paint = this.paintOf(box);
     context.globalAlpha = app.range && !this.inRange(box) ? 0.25 : 1;
@@ -189,6 +194,28 @@ export class Painter {
     context.fillRect(box.x, box.y, box.w * share, box.h);
     context.restore();
     this.outline(box);
+  }
+
+  /** A node that only the earlier trace has. @param {any} box */
+  ghost(box) {
+    const { context, colours } = this;
+    this.outline(box);
+    context.setLineDash([6, 4]);
+    [context.fillStyle, context.strokeStyle, context.lineWidth] = [colours.page, colours.soft, 1.4];
+    context.fill();
+    context.stroke();
+    context.setLineDash([]);
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.fillStyle = colours.soft;
+    if (this.k * 13 < SMALL) this.bigTitle(box, colours.soft);
+    else {
+      context.font = FONTS.title;
+      this.clipped(box.title, box.x + 10, box.y + 17, box.w - 14);
+      context.font = FONTS.line;
+      box.lines.forEach((/** @type {string} */ line, /** @type {number} */ place) => this.clipped(line, box.x + 10, box.y + 36 + place * 15, box.w - 16));
+    }
+    this.flag("−", box.x + box.w - 4, box.y);
   }
 
   alarming(box) {
@@ -278,7 +305,7 @@ export class Painter {
   inRange(box) {
     const { app } = this;
     const [from, to] = /** @type {[number, number]} */ (app.range);
-    const nodes = box.is === "group" ? app.nodesUnder(box.group) : [box.node];
+    const nodes = box.is === "group" ? app.tree.nodesUnder(box.group) : [box.node];
     const { begun_t: begun, ended_t: ended } = app.model.runs.columns;
     return [...nodes].some((node) => [...app.model.runsOf.of(node)].some((run) => begun[run] <= to && (ended[run] < 0 || ended[run] >= from) && begun[run] >= 0));
   }
