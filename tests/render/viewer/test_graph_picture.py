@@ -124,7 +124,7 @@ def test_boxes_of_one_structure_are_painted_alike(opened: Opens) -> None:
     blocks = app(
         page,
         "app.picture.all.filter(box => box.is === 'group' && box.title.endsWith('Block'))"
-        ".map(box => [app.model.groups.get('structure')[box.group], box.x + 4, box.y + box.h / 2])",
+        ".map(box => [app.model.groups.get('structure')[box.group], box.x + box.w / 2, box.y + 5])",
     )
     assert len({number for number, *_ in blocks}) == 2
 
