@@ -118,6 +118,7 @@ export class Timeline {
     this.lanes = found.lanes;
     this.height = found.height;
     this.cursor.clear();
+    this.card.hide();
     const button = /** @type {HTMLElement} */ (document.getElementById("whole-program"));
     button.hidden = app.backward < 0 || this.stepCount < 2;
     button.setAttribute("aria-pressed", String(this.program));
