@@ -111,6 +111,10 @@ export class Model {
   get rankOfEvent() {
     if (!this.eventRanks) {
       const { threads } = this.tables;
+      if (!this.facts.ranks.length) {
+        this.eventRanks = new Int32Array(this.events.length).fill(-1);
+        return this.eventRanks;
+      }
       const rank = new Map([...threads.get("id")].map((id, row) => [id, threads.get("rank")[row]]));
       this.eventRanks = Int32Array.from(this.events.get("thread"), (thread) => rank.get(thread) ?? -1);
     }
@@ -243,12 +247,18 @@ function timesOfCalls(nodes, calls) {
 const MAKERS = { i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
 const LENGTH = 8;
 
-/** @param {string} base64 @returns {Promise<Model>} */
-export async function unpack(base64) {
+/** @param {string} base64 @returns {Uint8Array<ArrayBuffer>} */
+function bytesOf(base64) {
+  if ("fromBase64" in Uint8Array) return /** @type {any} */ (Uint8Array).fromBase64(base64); // not in older browsers
   const binary = atob(base64);
   const bytes = new Uint8Array(binary.length);
   for (let at = 0; at < binary.length; at += 1) bytes[at] = binary.charCodeAt(at);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return bytes;
+}
+
+/** @param {string} base64 @returns {Promise<Model>} */
+export async function unpack(base64) {
+  const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
   const content = await new Response(stream).arrayBuffer();
   const length = Number(new DataView(content).getBigUint64(0, true));
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, LENGTH, length)));

@@ -11,7 +11,12 @@ export const NO_MATCH = 9;
 const SHORTEST_ABBREVIATION = 3;
 const PATTERN = /^\/(.+?)\/?$/;
 
-/** @typedef {(text: string) => number} Matches how well a text in lower case matches; NO_MATCH where it does not */
+/** @typedef {(text: string, words: string) => number} Matches how well a text in lower case matches, which is also given with its words apart; NO_MATCH where it does not */
+
+/** A text in lower case with "_" between its words: "LogSoftmax" is "log_softmax". @param {string} text */
+export function wordsApart(text) {
+  return text.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
+}
 
 /** What a search term matches: `/…/` is a regular expression. @param {string} term @returns {Matches | string} a string: why it is not understood */
 export function matcher(term) {
@@ -26,7 +31,7 @@ export function matcher(term) {
   }
   const wanted = term.toLowerCase();
   const abbreviation = wanted.length >= SHORTEST_ABBREVIATION && /^\w+$/.test(wanted) ? abbreviationOf(wanted) : null;
-  return (text) => matchOf(text, wanted, abbreviation);
+  return (text, words) => matchOf(text, words, wanted, abbreviation);
 }
 
 /** Letters in their order, the first at the beginning of a word. @param {string} wanted */
@@ -34,12 +39,12 @@ function abbreviationOf(wanted) {
   return new RegExp(`(?:^|[^a-z0-9])${[...wanted].join("[a-z0-9]*?_?")}`);
 }
 
-/** @param {string} text @param {string} wanted @param {RegExp | null} abbreviation */
-function matchOf(text, wanted, abbreviation) {
+/** @param {string} text @param {string} words @param {string} wanted @param {RegExp | null} abbreviation */
+function matchOf(text, words, wanted, abbreviation) {
   const at = text.indexOf(wanted);
-  if (at < 0) return abbreviation?.test(text) ? ABBREVIATED : NO_MATCH;
+  if (at < 0) return abbreviation?.test(words) ? ABBREVIATED : NO_MATCH;
   if (text.length === wanted.length) return EXACT;
   if (text.endsWith(`.${wanted}`)) return LAST_PART;
   if (at === 0) return BEGINNING;
-  return /[^a-z0-9]/.test(text[at - 1]) ? WORD : ANYWHERE;
+  return /[^a-z0-9]/.test(text[at - 1]) || words.includes(`_${wanted}`) ? WORD : ANYWHERE;
 }

@@ -85,11 +85,15 @@ export class Slowest {
   constructor(app) {
     this.app = app;
     this.element = /** @type {HTMLElement} */ (document.getElementById("slowest-panel"));
-    app.follow((changes) => { if (changes.has("backward")) this.show(); });
-    this.show();
+    this.isStale = true;
+    app.follow((changes) => {
+      this.isStale ||= changes.has("backward");
+      if (this.isStale && !this.element.hidden) this.show();
+    });
   }
 
   show() {
+    this.isStale = false;
     const { app, element } = this;
     element.replaceChildren();
     this.lines();

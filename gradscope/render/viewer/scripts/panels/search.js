@@ -1,7 +1,7 @@
 /** Search by name, abbreviation, regular expression or source line: a list of hits, and steps through them. */
 
 import { chip, link, made } from "./outline.js";
-import { ABBREVIATED, NO_MATCH, matcher } from "../core/match.js";
+import { ABBREVIATED, NO_MATCH, matcher, wordsApart } from "../core/match.js";
 import { MODULE } from "../core/tree.js";
 import { count, duration, plural } from "../core/words.js";
 
@@ -37,6 +37,10 @@ export class Search {
     this.hits = [];
     this.at = -1;
     this.wrong = "";
+    /** All texts in lower case, and with their words apart. @type {string[] | undefined} */
+    this.lowered = undefined;
+    /** @type {string[] | undefined} */
+    this.words = undefined;
     this.input.addEventListener("input", () => this.find());
     this.input.addEventListener("focus", () => this.unfoldList());
     this.input.addEventListener("keydown", (event) => this.key(event));
@@ -49,7 +53,6 @@ export class Search {
   /** Look in this graph. @param {App} app */
   turnTo(app) {
     this.app = app;
-    this.lowered = undefined;
     this.find();
     this.foldList();
   }
@@ -70,8 +73,10 @@ export class Search {
 
   /** How well each text matches; each is looked at once. @param {import("../core/match.js").Matches} matches */
   ranked(matches) {
-    this.lowered ??= this.app.model.nodes.texts.map((text) => text.toLowerCase());
-    return Uint8Array.from(this.lowered, matches);
+    const { texts } = this.app.model.nodes;
+    this.lowered ??= texts.map((text) => text.toLowerCase());
+    this.words ??= texts.map(wordsApart);
+    return Uint8Array.from(this.lowered, (text, at) => matches(text, this.words[at]));
   }
 
   /** @param {import("../core/match.js").Matches} matches @param {string} number of a node, as in "MulBackward0#3" @returns {Hit[]} best first */
