@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.graph.memory import OverTime, SavedRows, held, over_time
+from gradscope.analysis.graph.memory import (
+    HeldPeriods,
+    OverTime,
+    SavedRows,
+    held,
+    over_time,
+    periods,
+)
 from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.sites import Site, site_of
@@ -86,11 +93,12 @@ def memory_use(trace: Trace) -> MemoryUse:
     over = over_time(all)
     most = int(np.argmax(over.bytes)) if len(over.t) else 0
     peak, t = (int(over.bytes[most]), int(over.t[most])) if len(over.t) else (0, 0)
-    at_peak = _first_savers(all, (all.begin <= t) & ((all.end == NONE) | (all.end > t)))
-    tasks = Counter(saved["task"][at_peak].tolist())
+    found = periods(all)
+    held_then = (found.begin <= t) & ((found.end == NONE) | (found.end > t))
+    at_peak, never = _Held.of(found, held_then), _Held.of(found, found.end == NONE)
+    tasks = Counter(saved["task"][at_peak.row].tolist())
     tasks.pop(NONE, None)
     task = max(tasks, key=lambda each: (tasks[each], -each)) if tasks else NONE
-    never = _first_savers(all, all.end == NONE)
     shares = _Shares(trace)
     return MemoryUse(
         saved=len(saved),
@@ -103,25 +111,29 @@ def memory_use(trace: Trace) -> MemoryUse:
         spans=tuple(_spans(trace, over)),
         let_go=tuple(_let_go(trace, all, over, task)),
         never=shares.by_line(never),
-        never_bytes=int(all.bytes[never].sum()),
+        never_bytes=int(never.bytes.sum()),
         kept=tuple(_last_looks(trace)),
         for_nothing=tuple(_for_nothing(trace)),
     )
 
 
-def _first_savers(all: SavedRows, mask: np.ndarray) -> Ids:
-    """The row that saved each storage first, of those chosen."""
-    rows = np.flatnonzero(mask)
-    order = rows[np.lexsort((rows, all.begin[rows]))]
-    _, first = np.unique(all.holder[order], return_index=True)
-    return np.sort(order[first])
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Storages that are held: the rows that saved each first, and the bytes."""
+
+    row: Ids
+    bytes: Ids
+
+    @staticmethod
+    def of(found: HeldPeriods, mask: np.ndarray) -> _Held:
+        return _Held(found.row[mask], found.bytes[mask])
 
 
-def _of_parameters(trace: Trace, all: SavedRows, rows: Ids) -> int:
+def _of_parameters(trace: Trace, all: SavedRows, held: _Held) -> int:
     tensors = trace.table(Tensor)
     leaf = tensors["leaf"] & tensors["requires_grad"] & (tensors["storage"] != NONE)
-    theirs = np.isin(all.holder[rows], tensors["storage"][leaf])
-    return int(all.bytes[rows][theirs].sum())
+    theirs = np.isin(all.holder[held.row], tensors["storage"][leaf])
+    return int(held.bytes[theirs].sum())
 
 
 def _spans(trace: Trace, over: OverTime) -> Iterable[HeldSpan]:
@@ -195,14 +207,15 @@ class _Shares:
         self._trace = trace
         self._modules = module_names(trace)
 
-    def by_line(self, rows: Ids) -> tuple[Share, ...]:
-        return self._added_up(rows, by_module=False)
+    def by_line(self, held: _Held) -> tuple[Share, ...]:
+        return self._added_up(held, by_module=False)
 
-    def by_module(self, rows: Ids) -> tuple[Share, ...]:
-        found = self._added_up(rows, by_module=True)
+    def by_module(self, held: _Held) -> tuple[Share, ...]:
+        found = self._added_up(held, by_module=True)
         return found if any(each.name for each in found) else ()
 
-    def _added_up(self, rows: Ids, *, by_module: bool) -> tuple[Share, ...]:
+    def _added_up(self, held: _Held, *, by_module: bool) -> tuple[Share, ...]:
+        rows = held.row
         saved, nodes = self._trace.table(Saved), self._trace.table(Node)
         bytes: dict[tuple[str, str], int] = defaultdict(int)
         many: Counter[tuple[str, str]] = Counter()
@@ -211,7 +224,7 @@ class _Shares:
         places = nodes.positions(saved["node"][rows])
         columns = (nodes[name][places].tolist() for name in ("name", "stack", "module"))
         slots = saved["slot"][rows].tolist()
-        sizes = saved["bytes"][rows].tolist()
+        sizes = held.bytes.tolist()
         known = (places != NONE).tolist()
         for there, name, stack, module, slot, size in zip(
             known, *columns, slots, sizes, strict=True

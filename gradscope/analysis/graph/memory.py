@@ -29,14 +29,16 @@ class SavedRows:
     """Values that nodes saved, in the rows of the trace; equal-length columns."""
 
     holder: Ids  # a number for each storage
-    bytes: Ids
+    tensor: Ids
+    bytes: Ids  # of the tensor
+    storage: Ids  # bytes of the storage; NONE: unknown
     begin: Ids
     end: Ids  # released by a backward, or freed with its node or storage; NONE: still held
 
-    def of(self, chosen: np.ndarray) -> SavedRows:
-        """Some of these rows."""
-        columns = (self.holder, self.bytes, self.begin, self.end)
-        return SavedRows(*(column[chosen] for column in columns))
+    def of(self, rows: np.ndarray) -> SavedRows:
+        """Some of the rows."""
+        columns = (self.holder, self.tensor, self.bytes, self.storage, self.begin, self.end)
+        return SavedRows(*(column[rows] for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class HeldPeriods:
     """Periods for which storages were held; equal-length columns."""
 
     row: Ids  # of the value that was saved first
-    bytes: Ids
+    bytes: Ids  # of the tensors that were saved in it, at most those of the storage
     begin: Ids
     end: Ids  # NONE: still held
 
@@ -70,12 +72,14 @@ class OverTime:
 def held(trace: Trace) -> SavedRows:
     saved, storages = trace.table(Saved), trace.table(Storage)
     holder, released = _holders(trace), saved["released"]
-    freed = np.full(len(saved), NONE, np.int64)
+    freed = size = np.full(len(saved), NONE, np.int64)
     if len(storages):
         places = storages.positions(holder)
         freed = np.where(places == NONE, NONE, storages["freed"][places])
+        size = np.where(places == NONE, NONE, storages["bytes"][places])
     end = np.where(released != NONE, released, _gone(trace))
-    return SavedRows(holder, saved["bytes"], saved["t"], np.where(end != NONE, end, freed))
+    end = np.where(end != NONE, end, freed)
+    return SavedRows(holder, saved["tensor"], saved["bytes"], size, saved["t"], end)
 
 
 def _gone(trace: Trace) -> Ids:
@@ -115,7 +119,22 @@ def periods(all: SavedRows) -> HeldPeriods:
     if len(last):
         closes = (last[at] > first) & (holder[last[at]] == holder[first])
         end[closes] = t[last[at[closes]]]
-    return HeldPeriods(row[first], all.bytes[row[first]], t[first], end)
+    period = np.cumsum((held == 1) & (change == 1)) - 1
+    return HeldPeriods(row[first], _sizes(all, row, period, len(first)), t[first], end)
+
+
+def _sizes(all: SavedRows, row: Ids, period: Ids, many: int) -> Ids:
+    """The bytes of each period: those of its tensors, each once, at most those of the storage."""
+    order = np.lexsort((all.tensor[row], period))
+    row, period = row[order], period[order]
+    tensor = all.tensor[row]
+    fresh = np.ones(len(row), bool)
+    fresh[1:] = (period[1:] != period[:-1]) | (tensor[1:] != tensor[:-1])
+    found = np.zeros(many, np.int64)
+    np.add.at(found, period[fresh], all.bytes[row[fresh]])
+    most = np.full(many, NONE, np.int64)
+    most[period] = all.storage[row]
+    return np.where(most == NONE, found, np.minimum(found, most))
 
 
 def over_time(all: SavedRows) -> OverTime:

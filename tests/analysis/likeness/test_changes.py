@@ -189,6 +189,7 @@ def test_a_change_is_named_as_a_person_would(change: str, original: Trace, tmp_p
         assert not comparison.differs
 
 
+@pytest.mark.torch
 def test_two_runs_on_pytorch_do_not_differ_and_a_change_is_named_there_too(tmp_path: Path) -> None:
     runs = [
         recorded(tmp_path, text, run=script_on_pytorch)

@@ -53,7 +53,7 @@ def test_a_script_ends_at_the_first_birth_with_its_line(house: House, engine: st
     assert first == "gradscope: recording at level values, which --stop-on nan needs"
     assert second == "gradscope: --stop-on nan found:"
     assert third.startswith("error GS201 Inf first produced in the backward of SqrtBackward0")
-    assert "    script.py:10: loss = (net(x) - net.bias).norm(dim=1).sqrt().mean()" in more
+    assert "    script.py:10 (step 3): loss = (net(x) - net.bias).norm(dim=1).sqrt().mean()" in more
     assert "NaN (produced from an Inf) in the backward of LinalgVectorNorm" in " ".join(
         ran.err.split()
     )

@@ -121,4 +121,4 @@ def test_an_error_inside_of_an_installed_package_is_at_the_programs_own_line(
     said = house.gradscope("inspect", "trace.json").out
 
     assert "at script.py:5, inside json/decoder.py:" in " ".join(said.split())
-    assert "script.py:5: return json.loads('{')" in said
+    assert "script.py:5 (read): return json.loads('{')" in said

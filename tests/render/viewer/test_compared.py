@@ -56,7 +56,7 @@ def test_the_page_opens_at_the_first_change_which_is_named_and_marked(opened: Op
     assert "Cos is gone, net.py:5" in said
     assert page.evaluate("gradscope.model.title(gradscope.node)") == "TanhBackward0"
     assert "≠ Log, Sin → Tanh, net.py:2" in page.inner_text("#details")
-    assert "≠ replaced or other arguments, + new, − gone" in page.inner_text("#legend")
+    assert "≠ changed, + new, − gone" in page.inner_text("#legend")
     signs = page.evaluate("gradscope.picture.all.map(box => gradscope.changed.signs(box))")
     assert sorted(signs) == [[], [], ["−"], ["≠"]]
 
@@ -85,7 +85,7 @@ def test_both_graphs_stand_side_by_side_and_follow_each_other(opened: Opens) -> 
     assert before["x"] + before["width"] <= after["x"] + 1
     assert before["width"] > 300
     captions = page.locator(".caption").all_inner_texts()
-    assert captions == ["before: old.json", "after: new.json"]
+    assert captions == ["before: old.json, at its end; details are of the later run", "after: new.json"]
     earlier = "gradscope.sides.before"
     title = f"{earlier}.model.title({earlier}.node)"
     assert page.evaluate(f"{earlier}.node") == -1  # nothing there is TanhBackward0

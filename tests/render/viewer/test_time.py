@@ -403,8 +403,8 @@ def test_a_measured_period_is_the_sum_of_the_trace(opened: Opens) -> None:
     assert words.startswith("670 µs selected: ")
     assert f"{runs} nodes and {calls} calls ran in it" in words
     share = round(100 * busy[0] / 670_000)
-    assert f"main was busy for {busy[0] / 1000:.0f} µs ({share}%): nodes 110 µs, calls " in words
-    assert f"device was busy for {busy[1] / 1000:.0f} µs (19%): nodes 130 µs" in words
+    assert f"main: {busy[0] / 1000:.0f} µs recorded ({share}%): nodes 110 µs, calls " in words
+    assert f"device: {busy[1] / 1000:.0f} µs recorded (19%): nodes 130 µs" in words
     links = page.locator("#measured .link").all_inner_texts()
     assert links[0] == "AddmmBackward0#1 130 µs"
     assert len(links) == 6  # five, and one that clears

@@ -30,7 +30,7 @@ class ChangeKind(StrEnum):
 
 
 NOWHERE = Site()
-MARKED = frozenset((ChangeKind.REPLACED, ChangeKind.ARGUMENT))
+MARKED = frozenset((ChangeKind.REPLACED, ChangeKind.ARGUMENT, ChangeKind.LEAF))
 """Kinds whose nodes both runs have, though not the same."""
 
 

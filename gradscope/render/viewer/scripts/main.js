@@ -146,7 +146,7 @@ function address(app, graphs, sides) {
   let last = location.hash;
   let waiting = 0;
   const write = () => {
-    const fragment = [app.fragment, graphs.fragment, sides?.fragment].filter(Boolean).join("&");
+    const fragment = [app.fragment, app.coloring === "kind" ? "" : `k=${app.coloring}`, graphs.fragment, sides?.fragment].filter(Boolean).join("&");
     if (`#${fragment}` === last || !fragment && !location.hash) return;
     last = fragment ? `#${fragment}` : "";
     try {
@@ -160,6 +160,9 @@ function address(app, graphs, sides) {
     waiting = setTimeout(write, 200);
   };
   const restore = () => {
+    const coloring = /** @type {HTMLSelectElement} */ (element("coloring"));
+    const wanted = saidIn(location.hash).get("k") ?? "kind";
+    if ([...coloring.options].some((each) => each.value === wanted)) [coloring.value, app.coloring] = [wanted, wanted];
     app.restore(location.hash);
     graphs.restore(location.hash);
     sides?.restore(saidIn(location.hash).get("s"));
@@ -176,6 +179,7 @@ function address(app, graphs, sides) {
     last = location.hash;
   });
   if (location.hash.length > 1) restore();
+  return write;
 }
 
 /** Open at the worst finding, or at what `--around` names. @param {App} app @param {Findings} findings */
@@ -233,14 +237,13 @@ async function begin() {
     coloring: () => { coloring.selectedIndex = (coloring.selectedIndex + 1) % coloring.length; coloring.dispatchEvent(new Event("change")); },
     details: () => { drawers("right"); element("details").focus(); },
   });
-  new Share(graphs, colours);
   splitSides();
-  new Summary(app, findings, tab);
-  new Memory(app, colours);
+  new Summary(timeline, findings, tab);
+  new Memory(timeline);
   openAt(app, findings);
   if (model.facts.opens.node < 0 && location.hash.length <= 1) compared?.begin();
   if (model.facts.begins === "forward") graphs.show(true);
-  address(app, graphs, sides);
+  new Share(graphs, colours, address(app, graphs, sides));
   Object.defineProperty(window, "gradscope", { value: app });
   Object.defineProperty(app, "graphs", { value: graphs });
   Object.defineProperty(app, "timeline", { value: timeline });

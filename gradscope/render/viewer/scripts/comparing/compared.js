@@ -13,14 +13,15 @@ const WORTH = 0.005;
 
 /** @param {number} before @param {number} now @returns {string} as in "12.0 µs → 40.1 µs, ×3.3" */
 export function change(before, now) {
-  const times = before > 0 && now > 0 ? `, ×${ratio(now / before)}` : "";
+  const times = before > 0 && now > 0 ? `, ${ratio(now / before)}` : "";
   return `${duration(Math.max(before, 0))} → ${duration(now)}${times}`;
 }
 
-/** @param {number} value above 0 @returns {string} with as many digits as it takes to be true: "3.3", "0.04" */
+/** @param {number} value above 0 @returns {string} as in "×3.3", "×0.04", "1/700 of it" */
 export function ratio(value) {
-  if (value >= 9.95) return count(Math.round(value));
-  return value >= 0.095 ? value.toFixed(value < 0.95 ? 2 : 1).replace(/0$/, "").replace(/\.$/, "") : value.toPrecision(1);
+  if (value >= 9.95) return `×${count(Math.round(value))}`;
+  if (value >= 0.095) return `×${value.toFixed(value < 0.95 ? 2 : 1).replace(/0$/, "").replace(/\.$/, "")}`;
+  return value >= 0.0095 ? `×${value.toPrecision(1)}` : `1/${count(Math.round(1 / value))} of it`;
 }
 
 const VERDICTS = ["not compared", "no clear difference", "slower", "faster"];
@@ -37,7 +38,7 @@ function timesOf(changes, node) {
   const columns = changes.columns;
   const edges = (/** @type {string} */ side) => /** @type {[number, number]} */ (["low", "high"].map((edge) => columns[`${side}_${edge}`][node]));
   const [[a, b], [c, d]] = [edges("ran"), edges("now")];
-  const times = before > 0 && now > 0 ? `, ×${ratio(now / before)}` : "";
+  const times = before > 0 && now > 0 ? `, ${ratio(now / before)}` : "";
   return `${spread(a, before, b)} → ${spread(c, now, d)}${times}: ${VERDICTS[changes.verdict[node] + 1]}`;
 }
 
@@ -292,7 +293,7 @@ export function since(app, box) {
   const said = [];
   if (!group && changes.changeOf[box.node] >= 0) said.push(`≠ ${app.model.tables.changes.text("text", changes.changeOf[box.node])}`);
   else if (!group && changes.isNew(box.node)) said.push(`+ new: ${before} has no such ${isForward ? "call" : "node"}`);
-  if (group && changes.changedIn[box.group]) said.push(`≠ ${plural(changes.changedIn[box.group], one, many)} replaced, or with other arguments`);
+  if (group && changes.changedIn[box.group]) said.push(`≠ ${plural(changes.changedIn[box.group], one, many)} changed`);
   if (group && changes.newIn[box.group]) said.push(`+ ${plural(changes.newIn[box.group], one, many)} that ${before} does not have`);
   const gone = group ? changes.goneIn[box.group] : changes.goneFrom(box.node).length;
   if (gone) said.push(`− ${plural(gone, one, many)} gone ${group ? "from here" : "in front of it"}`);

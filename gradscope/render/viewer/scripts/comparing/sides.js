@@ -83,7 +83,7 @@ export class Sides {
 
   /** @param {number} place */
   captionOf(place) {
-    return `${place ? "after" : "before"}: ${this.app.changed?.facts.names[place]}`;
+    return `${place ? "after" : "before"}: ${this.app.changed?.facts.names[place]}${place ? "" : ", at its end; details are of the later run"}`;
   }
 
   /** @param {string} view */
@@ -91,7 +91,7 @@ export class Sides {
     if (view !== "after") this.begin();
     if (this.graphs.shown === this.app) this.select.value = view;
     this.rows.dataset.view = view;
-    if (this.later) this.later.textContent = this.captionOf(1) + (view === "over" ? `; dashed: gone since ${this.app.changed?.facts.names[0]}` : "");
+    if (this.later) this.later.textContent = this.captionOf(1) + (view !== "over" ? "" : this.app.model.tables.gone.length ? `; dashed: gone since ${this.app.changed?.facts.names[0]}` : `; nothing is gone since ${this.app.changed?.facts.names[0]}`);
     const ghosts = view === "over" && this.before ? new Ghosts(this.before) : null;
     if (Boolean(ghosts) !== Boolean(this.app.ghosts)) {
       this.app.ghosts = ghosts;

@@ -111,7 +111,7 @@ export class App {
     this.range = null;
     this.states.go(this.event, this.backward);
     this.draw();
-    if (!quietly) this.tell("backward", "picture", "event");
+    if (!quietly) this.tell("backward", "picture", "event", "range");
   }
 
   /** Show another rank: the same backward of the same step, as far as that rank has it. @param {number} rank */

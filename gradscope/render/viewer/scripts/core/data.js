@@ -79,6 +79,8 @@ export class Model {
     this.stackRow = rowsById(tables.stacks);
     this.frameRow = rowsById(tables.frames);
     this.isForward = false;
+    /** @type {Set<number> | null} the lines through which nodes were created */
+    this.framesOfNodes = null;
     /** @type {Int32Array | undefined} */
     this.eventRanks = undefined;
     /** Whether some calls created a node, so that the others say why they did not. */
@@ -209,6 +211,15 @@ export class Model {
   /** @param {number} node @returns {number} the row of its line; -1 where none is known */
   frameOf(node) {
     return this.frames(this.nodes.get("stack")[node])[0] ?? -1;
+  }
+
+  /** Whether a node was created through this line. @param {number} frame */
+  makesNodes(frame) {
+    if (!this.framesOfNodes) {
+      this.framesOfNodes = new Set();
+      for (const stack of new Set(this.nodes.get("stack"))) for (const each of this.frames(stack)) this.framesOfNodes.add(each);
+    }
+    return this.framesOfNodes.has(frame);
   }
 
   /** @param {string} name @returns {number} the node of a unique name, or -1 */

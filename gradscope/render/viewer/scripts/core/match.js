@@ -30,8 +30,15 @@ export function matcher(term) {
     }
   }
   const wanted = term.toLowerCase();
+  if (/\s/.test(wanted)) return severalWords(wanted.split(/\s+/));
   const abbreviation = wanted.length >= SHORTEST_ABBREVIATION && /^\w+$/.test(wanted) ? abbreviationOf(wanted) : null;
   return (text, words) => matchOf(text, words, wanted, abbreviation);
+}
+
+/** Words in their order, with anything between them. @param {string[]} wanted @returns {Matches} */
+function severalWords(wanted) {
+  const expression = new RegExp(wanted.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*"));
+  return (text, words) => (expression.test(text) || expression.test(words) ? ANYWHERE : NO_MATCH);
 }
 
 /** Letters in their order, the first at the beginning of a word. @param {string} wanted */

@@ -255,12 +255,19 @@ export class Picture {
       this.describeCall(box);
       return;
     }
-    const runs = model.runsOf.of(node);
+    const runs = this.runsHere(node);
     if (runs.length === 1) {
       const ns = model.runs.get("self_ns")[runs[0]];
       const position = model.runs.get("position")[runs[0]];
       if (position > 0) box.lines.push(`ran ${ordinal(position)}, ${duration(ns)}`);
-    } else if (runs.length) box.lines.push(`ran ${runs.length} times, ${duration(this.tree.nodeNs[node])}`);
+    } else if (runs.length) box.lines.push(`ran ${runs.length} times, ${duration(runs.reduce((sum, run) => sum + Math.max(model.runs.get("self_ns")[run], 0), 0))}`);
+  }
+
+  /** The runs of a node in the step that is shown; a leaf runs in others, too. @param {number} node @returns {number[]} */
+  runsHere(node) {
+    const { model, tree, root } = this;
+    const runs = [...model.runsOf.of(node)];
+    return tree.stepOf[root] ? runs.filter((run) => tree.stepOfBackward(model.runs.get("backward")[run]) === tree.stepOf[root]) : runs;
   }
 
   describeCall(box) {

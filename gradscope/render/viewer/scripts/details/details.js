@@ -19,7 +19,7 @@ export class Details extends CallFacts {
     const { app } = this;
     this.source = new Source(app, this.element);
     app.follow((changes) => {
-      if (changes.has("selection") || changes.has("backward")) this.show();
+      if (changes.has("selection") || changes.has("backward") || changes.has("picture") && app.group >= 0) this.show();
       else if (changes.has("event")) this.showMoment();
     });
     this.show();
@@ -84,13 +84,21 @@ export class Details extends CallFacts {
     const begin = backwards.get("begin")[backward];
     const end = backwards.get("end")[backward];
     const facts = /** @type {[string, string | Node][]} */ ([["called", model.backwardName(backward, false)]]);
-    if (end >= 0) facts.push(["took", duration(end - begin)]);
+    const own = this.ownWork(begin, end);
+    if (end >= 0) facts.push(["took", duration(end - begin) + (own > 0 ? `, of it ${duration(own)} gradscope's own compiling` : "")]);
     else facts.push(["took", "did not end"]);
     const error = backwards.text("error", backward);
     if (error) facts.push(["raised", made("span", "alarm", error)]);
     this.facts(facts);
     const call = backwards.text("call", backward);
     if (call) this.element.append(made("code", "", call));
+  }
+
+  /** How much of a period gradscope itself worked. @param {number} begin @param {number} end */
+  ownWork(begin, end) {
+    const { spans } = this.app.model.tables;
+    return [...spans.get("begin").keys()].filter((row) => spans.text("phase", row) === "own work")
+      .reduce((sum, row) => sum + Math.max(0, Math.min(spans.get("end")[row], end) - Math.max(spans.get("begin")[row], begin)), 0);
   }
 
   // A group ------------------------------------------------------------------------------------

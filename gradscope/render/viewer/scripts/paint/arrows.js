@@ -28,7 +28,7 @@ function paintArrow(painter, route) {
   const faint = painter.lit && !lit && !critical;
   context.strokeStyle = lit || critical ? colours.accent : colours.arrow;
   context.fillStyle = context.strokeStyle;
-  context.globalAlpha = faint ? 0.35 : 1;
+  context.globalAlpha = faint ? 0.5 : 1;
   context.lineWidth = lit || critical ? Math.max(2, 1.6 / painter.k) : Math.max(1.1, 0.7 / painter.k) * (route.turns ? 0.8 : 1);
   if (app.picture.edges[route.link].ghost) context.setLineDash([6, 4]);
   paintCurve(painter.context, route.points);

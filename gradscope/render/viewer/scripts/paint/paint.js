@@ -57,6 +57,7 @@ export class Painter {
     this.k = view.k;
     this.seen = { x0: -view.x / view.k, y0: -view.y / view.k, x1: (view.width - view.x) / view.k, y1: (view.height - view.y) / view.k };
     this.lit = this.litBy(hovered);
+    this.dims = app.range !== null && picture.all.some((/** @type {any} */ box) => this.inRange(box));
     this.hottest = app.coloring === "kind" ? 1 : hottest(app);
     for (const frame of [...picture.frames].reverse()) this.frame(frame);
     paintArrows(this);
@@ -152,7 +153,7 @@ export class Painter {
     const counts = box.is === "group" && app.model.engineSeen ? app.states.counts(app.tree.nodesUnder(box.group)) : null;
     const state = counts ? app.states.together(counts) : box.is !== "group" && app.model.engineSeen ? app.states.of[box.node] : DONE;
     const paint = this.paintOf(box);
-    context.globalAlpha = app.range && !this.inRange(box) ? 0.25 : 1;
+    context.globalAlpha = this.dims && !this.inRange(box) ? 0.25 : 1;
     this.outline(box);
     context.lineWidth = 1.3;
     context.setLineDash([]);
@@ -267,7 +268,7 @@ export class Painter {
     const lines = [...box.lines];
     if (state === WAITING && box.is !== "group") {
       const [come, all] = app.states.gradients(box.node);
-      if (all) lines[lines.length - 1] = `◌ ${come} of ${all}${box.is === "leaf" ? "" : " gradients"}`;
+      lines[lines.length - 1] = all ? `◌ ${come} of ${all}${box.is === "leaf" ? "" : " gradients"}` : "◌ waiting";
     } else if (counts && state !== DONE && lines.length) lines[lines.length - 1] = folded(state, counts);
     else if (state !== DONE && box.is !== "group" && lines.length) lines[lines.length - 1] = `${GLYPHS[state]} ${["not run", "", "ready", "running", "", "failed"][state]}`;
     lines.forEach((line, place) => this.clipped(line, x, box.y + 36 + place * 15, box.w - 16));

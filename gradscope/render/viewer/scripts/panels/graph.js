@@ -148,8 +148,13 @@ export class GraphPanel {
     }
     const item = app.picture.boxOrFrame(anchor.group);
     if (!item) return;
-    view.x = anchor.x - item.x * view.k;
-    view.y = anchor.y - item.y * view.k;
+    if (this.isWhole && (item.w * view.k > view.width || item.h * view.k > view.height)) {
+      this.fit();
+      return;
+    }
+    const into = (/** @type {number} */ at, /** @type {number} */ size, /** @type {number} */ room) => Math.max(Math.min(at, room - size - EDGE), Math.min(at, EDGE));
+    view.x = into(anchor.x, item.w * view.k, view.width) - item.x * view.k;
+    view.y = into(anchor.y, item.h * view.k, view.height) - item.y * view.k;
     this.isWhole = false;
   }
 

@@ -80,7 +80,7 @@ export class Keys {
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.dialog.open) return;
     const target = /** @type {HTMLElement} */ (event.target);
-    const own = target.matches("input, select, textarea") || target.matches("button, [role=tab]") && [" ", "Enter"].includes(event.key);
+    const own = target.matches("input, textarea") || target.matches("select") && /^(Arrow|Enter|Home|End|Page| )/.test(event.key) || target.matches("button, [role=tab]") && [" ", "Enter"].includes(event.key);
     if (own && event.key !== "Escape") return;
     if (target.matches("[role=tab]") && event.key.startsWith("Arrow")) return;
     const act = this.acts[event.key];

@@ -61,6 +61,7 @@ export class Legend {
   scale() {
     const { app } = this;
     const slower = app.coloring === "slower";
+    if (slower && hottest(app) <= 1) return [made("li", "", `nothing here ${app.changed?.enough ? "is clearly slower" : "took longer (one sample)"} than in ${app.changed?.facts.names[0]}`)];
     const shades = limits(hottest(app)).map((limit, shade) => this.sample(`≤ ${duration(limit)}`, `var(--heat-${shade})`, "var(--arrow)"));
     const fresh = slower ? [this.sample("new: nothing to compare with", "var(--page)", "var(--arrow)")] : [];
     return [made("li", "", slower ? `${app.changed?.enough ? "clearly slower" : "longer (one sample)"} than in ${app.changed?.facts.names[0]} by` : app.model.isForward ? "time, including folded calls" : "time, including folded nodes"), ...shades, ...fresh];
@@ -71,7 +72,7 @@ export class Legend {
     const { model } = app;
     const lanes = model.lanes.map((/** @type {string} */ lane, /** @type {number} */ number) => this.sample(lane, `var(--lane-${number % LANES})`, `var(--lane-${number % LANES})`));
     const signs = [...lanes, made("li", "", "⊞ folded")];
-    if (app.changed) signs.push(made("li", "", `≠ replaced or other arguments, + new, − gone since ${app.changed.facts.names[0]}`));
+    if (app.changed) signs.push(made("li", "", `≠ changed, + new, − gone since ${app.changed.facts.names[0]}`));
     if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! finding"));
     const seen = new Set();
     for (let node = 0; node < model.nodes.length; node += 1) for (const mark of model.marksOf(node)) seen.add(mark);

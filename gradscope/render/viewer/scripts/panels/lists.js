@@ -76,7 +76,7 @@ export function toLine(app, row) {
   const { slow_lines: lines } = app.model.tables;
   const frame = lines.get("frame")[row];
   const place = lines.text("place", row);
-  return frame >= 0 ? link(place, () => app.selectLine(frame)) : place;
+  return frame >= 0 && app.model.makesNodes(frame) ? link(place, () => app.selectLine(frame)) : place;
 }
 
 /** The slowest lines, nodes, names of nodes, forward operations and modules. */
@@ -110,7 +110,7 @@ export class Slowest {
     if (!lines.length) return;
     this.title("Lines, all steps");
     this.element.append(listed([...Array(lines.length).keys()], (row) => {
-      const parts = [["operations", "ops"], ["backward", "backward"], ["before its calls", "between"]];
+      const parts = [["operations", "ops"], ["backward", "backward"], ["before its calls (Python, imports, input)", "between"]];
       const said = parts.filter(([, column]) => lines.get(column)[row] > 0).map(([name, column]) => `${name} ${duration(lines.get(column)[row])}`);
       return [toLine(this.app, row), made("span", "much", duration(lines.get("all")[row])), made("code", "line", lines.text("text", row)), made("span", "soft", said.join(", "))];
     }, SLOW_LINES, "slow"));

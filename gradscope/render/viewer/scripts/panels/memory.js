@@ -17,8 +17,10 @@ const ELSEWHERE = "outside of modules";
 
 /** The list on the left. */
 export class Memory {
-  /** @param {App} app @param {import("../paint/paint.js").Colours} colours */
-  constructor(app, colours) {
+  /** @param {import("../time/timeline.js").Timeline} timeline */
+  constructor(timeline) {
+    const { app, colours } = timeline;
+    this.timeline = timeline;
     this.app = app;
     this.colours = colours;
     this.element = /** @type {HTMLElement} */ (document.getElementById("memory-panel"));
@@ -74,7 +76,7 @@ export class Memory {
     this.canvas.style.height = `${CHART_HEIGHT}px`;
     this.canvas.addEventListener("click", (event) => this.goTo(this.timeAt(event.offsetX)));
     this.now = made("div");
-    const head = made("p", "under", `Saved for backward${this.rank < 0 ? "" : ` on rank ${this.rank}`}, each storage counted once: at most ${byteCount(this.peak.bytes)}. `);
+    const head = made("p", "under", `Saved for backward${this.rank < 0 ? "" : ` on rank ${this.rank}`}, each storage counted once, all steps: at most ${byteCount(this.peak.bytes)}. `);
     head.append(link("go to the peak", () => this.goTo(this.peak.t)));
     element.append(head, choice, this.canvas, this.now);
     element.append(this.never());
@@ -163,8 +165,9 @@ export class Memory {
       return { holder, rows, bytes: rows.reduce((sum, row) => sum + this.bytes[row], 0) };
     }).filter(({ bytes }) => bytes > 0).sort((one, other) => other.bytes - one.bytes);
     const whole = held.reduce((sum, { bytes }) => sum + bytes, 0);
+    const { least, most } = this.timeline.axis;
     const at = t === this.peak.t ? "at the peak" : "at the playhead";
-    this.now.replaceChildren(made("h2", "section", `${byteCount(whole)} ${at}, ${duration(t)}`));
+    this.now.replaceChildren(made("h2", "section", `${byteCount(whole)} ${at}, ${t >= least && t <= most ? `at ${duration(t - least)}` : "in another step"}`));
     this.now.append(listed(held, ({ holder, rows, bytes }) => [
       this.colourOf(holder), this.toHolder(holder, rows),
       made("span", "much", `${byteCount(bytes)} · ${(100 * bytes / whole).toFixed(0)}%`),
@@ -184,7 +187,14 @@ export class Memory {
   toHolder(holder, rows) {
     const largest = rows.reduce((most, row) => (this.bytes[row] > this.bytes[most] ? row : most), rows[0]);
     const node = this.table.get("node")[largest];
-    const button = link(holder.name.replace(/^.*[\\/]/, ""), () => { this.app.selectNode(node); this.app.unfold(node); });
+    const button = link(holder.name.replace(/^.*[\\/]/, ""), () => {
+      const group = this.by === "module" ? this.app.groupAt(holder.name) : -1;
+      if (group >= 0) this.app.showGroup(group);
+      else {
+        this.app.selectNode(node);
+        this.app.unfold(node);
+      }
+    });
     button.title = `${holder.name}: ${plural(rows.length, "tensor")}, the largest of ${byteCount(this.bytes[largest])}`;
     return button;
   }
@@ -224,16 +234,9 @@ export class Memory {
     return from + x / this.canvas.clientWidth * (to - from);
   }
 
-  /** Put the playhead at the last event up to a moment, in the backward of that event. @param {number} t */
+  /** Put the playhead at a moment, and show its step. @param {number} t */
   goTo(t) {
-    const { app } = this;
-    const times = app.model.events.get("t");
-    let event = -1;
-    for (let each = 0; each < times.length && times[each] <= t; each += 1) event = each;
-    if (event < 0) return;
-    const backward = app.model.events.get("backward")[event];
-    if (app.backward >= 0 && backward >= 0 && backward !== app.backward) app.setBackward(backward);
-    app.goTo(t);
+    this.timeline.moment.reach(t);
   }
 
   paint() {

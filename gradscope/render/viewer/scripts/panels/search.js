@@ -222,7 +222,9 @@ export class Search {
     const found = this.hits.length;
     const hit = this.hits[Math.max(this.at, 0)];
     const number = this.at < 0 ? `${count(found)} · Enter:` : `${count(this.at + 1)} of ${count(found)}:`;
-    const what = found ? `${number} ${hit.kind === "node" || hit.kind === "leaf" ? "" : `${hit.kind} `}${hit.title}` : "nothing found";
+    const { model } = this.app;
+    const nothing = model.tables.calls ? `nothing in the ${model.isForward ? "forward" : "backward"} graph (g: the other)` : "nothing found";
+    const what = found ? `${number} ${hit.kind === "node" || hit.kind === "leaf" ? "" : `${hit.kind} `}${hit.title}` : nothing;
     const said = this.wrong || (this.input.value.trim() ? what : "");
     this.said.textContent = said;
     this.said.title = said;

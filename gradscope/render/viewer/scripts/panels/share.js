@@ -11,14 +11,17 @@ const SAID_FOR = 2_500;
 
 /** The buttons over the graph. */
 export class Share {
-  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../paint/paint.js").Colours} colours */
-  constructor(graphs, colours) {
+  /** @param {import("../core/forward.js").Graphs} graphs @param {import("../paint/paint.js").Colours} colours @param {() => void} write writes what is shown into the address */
+  constructor(graphs, colours, write) {
     this.graphs = graphs;
     this.colours = colours;
     this.said = /** @type {HTMLElement} */ (document.getElementById("said"));
     const on = (/** @type {string} */ id, /** @type {() => void} */ act) => /** @type {HTMLElement} */ (document.getElementById(id)).addEventListener("click", act);
     on("save-picture", () => this.savePicture());
-    on("copy-link", () => this.copy(location.href, "link copied"));
+    on("copy-link", () => {
+      write();
+      this.copy(location.href, "link copied");
+    });
     on("copy-command", () => this.copy(this.command, `copied: ${this.command}`));
     /** @type {HTMLElement} */ (document.getElementById("copy-link")).hidden = location.protocol === "about:";
   }

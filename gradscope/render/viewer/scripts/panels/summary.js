@@ -13,8 +13,10 @@ const PARTS = ["forward", "backward", "optimizer"];
 
 /** The first of the lists on the left. */
 export class Summary {
-  /** @param {App} app @param {import("./lists.js").Findings} findings @param {(name: string) => void} tab shows another list */
-  constructor(app, findings, tab) {
+  /** @param {import("../time/timeline.js").Timeline} timeline @param {import("./lists.js").Findings} findings @param {(name: string) => void} tab shows another list */
+  constructor(timeline, findings, tab) {
+    const { app } = timeline;
+    this.timeline = timeline;
     this.app = app;
     this.findings = findings;
     this.tab = tab;
@@ -25,7 +27,7 @@ export class Summary {
     const counted = [summary.steps && `${plural(summary.steps, "step")}${summary.ranks ? ` on ${plural(summary.ranks, "rank")}` : ""}`, plural(summary.backwards, "backward"), plural(whole.nodes, "node"), plural(whole.events, "event")];
     this.element.append(made("p", "under", counted.filter(Boolean).join(", ")));
     this.worst();
-    this.element.append(...waitsBetweenRanks(app));
+    this.element.append(...waitsBetweenRanks(timeline));
     this.times();
     this.slowest();
     this.limits();

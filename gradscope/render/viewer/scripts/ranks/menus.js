@@ -13,7 +13,7 @@ export class Menus {
     /** @type {HTMLElement} */ (this.rank.closest("label")).hidden = !ranks.length;
     for (const rank of ranks) this.rank.append(new Option(`rank ${rank}`, String(rank)));
     this.rank.addEventListener("change", () => app.setRank(Number(this.rank.value)));
-    this.backward.addEventListener("change", () => app.setBackward(Number(this.backward.value)));
+    this.backward.addEventListener("change", () => turnTo(app, Number(this.backward.value)));
     app.follow((changes) => { if (changes.has("backward")) this.show(); });
     this.show();
   }
@@ -38,4 +38,28 @@ export class Menus {
     this.rank.value = String(this.app.rank);
     this.backward.value = String(this.app.backward);
   }
+}
+
+/** Show a backward, and what was selected in the step before in that step. @param {App} app @param {number} backward */
+function turnTo(app, backward) {
+  const { node, group, tree } = app;
+  const from = tree.stepOf[node >= 0 ? app.homeOf(node) : Math.max(group, 0)];
+  app.setBackward(backward);
+  if (!from || from === app.root || tree.stepOf[app.root] === 0) return;
+  if (node >= 0 && !app.model.isLeaf(node)) {
+    const twin = nodeLike(app, node, from);
+    if (twin >= 0) app.selectNode(twin, false);
+    else app.clear();
+  } else if (group >= 0) {
+    const twin = app.groupAt(app.model.groups.text("path", group));
+    if (twin >= 0) app.selectGroup(twin, false);
+    else app.clear();
+  }
+}
+
+/** The node of the step shown that has the same name, module and place among those as one of another step; -1 for none. @param {App} app @param {number} node @param {number} from the group of the other step */
+function nodeLike(app, node, from) {
+  const { name, module } = app.model.nodes.columns;
+  const alike = (/** @type {number} */ step) => [...app.tree.nodesUnder(step)].filter((each) => name[each] === name[node] && module[each] === module[node]).sort((one, other) => one - other);
+  return alike(app.root)[alike(from).indexOf(node)] ?? -1;
 }

@@ -5,8 +5,9 @@ import { duration } from "../core/words.js";
 
 const LONGEST = 3;
 
-/** The longest waits between ranks, and how they are known; nothing where there are none. @param {import("../core/app.js").App} app @returns {HTMLElement[]} */
-export function waitsBetweenRanks(app) {
+/** The longest waits between ranks, and how they are known; nothing where there are none. @param {import("../time/timeline.js").Timeline} timeline @returns {HTMLElement[]} */
+export function waitsBetweenRanks(timeline) {
+  const { app } = timeline;
   const { tables, facts } = app.model;
   const { waits } = tables;
   if (!facts.ranks.length) return [];
@@ -14,7 +15,7 @@ export function waitsBetweenRanks(app) {
   if (!waits.length) found.push(made("p", "soft", "No rank waited for another one in a collective that was recorded."));
   else {
     found.push(listed(waits.get("begin").keys(), (row) => [
-      link(`rank ${waits.get("rank")[row]} waited ${duration(waits.get("ns")[row])} for rank ${waits.get("on")[row]}`, () => showWait(app, row)),
+      link(`rank ${waits.get("rank")[row]} waited ${duration(waits.get("ns")[row])} for rank ${waits.get("on")[row]}`, () => showWait(timeline, row)),
       made("div", "soft", [waits.text("name", row), ...(waits.get("step")[row] < 0 ? [] : [`step ${waits.get("step")[row]}`])].join(", ")),
     ], LONGEST));
   }
@@ -23,8 +24,9 @@ export function waitsBetweenRanks(app) {
   return found;
 }
 
-/** Show the rank that waited, in its step, and when. @param {import("../core/app.js").App} app @param {number} row */
-function showWait(app, row) {
+/** Show the rank that waited, in its step, and when. @param {import("../time/timeline.js").Timeline} timeline @param {number} row */
+function showWait(timeline, row) {
+  const { app } = timeline;
   const { waits, backwards } = app.model.tables;
   const [rank, step, begin, ns] = ["rank", "step", "begin", "ns"].map((name) => waits.get(name)[row]);
   app.setRank(rank);
@@ -32,4 +34,6 @@ function showWait(app, row) {
   if (of !== undefined) app.setBackward(of);
   app.range = [begin, begin + ns];
   app.tell("range");
+  app.flush();
+  timeline.showPeriod(begin - ns / 5, begin + 1.2 * ns);
 }

@@ -27,7 +27,10 @@ function measure(bars, [from, to]) {
         const [first, after] = row.range(from, to);
         ran[kind] += after - first;
         if (kind === "calls" && depth) return;
-        for (let at = first; at < after; at += 1) rank(slowest, kind, row.ids[at], bars.ownTime(kind, row.ids[at]));
+        for (let at = first; at < after; at += 1) {
+          const inside = Math.min(row.end[at], to) - Math.max(row.begin[at], from);
+          rank(slowest, kind, row.ids[at], Math.min(bars.ownTime(kind, row.ids[at]), inside));
+        }
       });
     }
     const parts = /** @type {[string, number][]} */ ([["nodes", thread.ran.busy(from, to)], ["calls", thread.called.busy(from, to)], ["optimizer and collectives", thread.worked.busy(from, to)]]);
@@ -61,11 +64,11 @@ export class Measured {
     const parts = [`${plural(nodes, "node")} and ${plural(calls, "call")} ran in it`];
     for (const each of busy) {
       const of = each.parts.map(([part, took]) => `${part} ${duration(took)}`).join(", ");
-      parts.push(`${each.name} was busy for ${duration(each.ns)} (${Math.round(100 * each.ns / ns)}%): ${of}`);
+      parts.push(`${each.name}: ${duration(each.ns)} recorded (${Math.round(100 * each.ns / ns)}%): ${of}`);
     }
     const words = made("span", "", `${duration(ns)} selected: ${parts.join("; ")}`);
     element.replaceChildren(words);
-    if (slowest.length) element.append(made("span", "soft", "slowest: "));
+    if (slowest.length) element.append(made("span", "soft", "most of it: "));
     for (const { kind, id, ns: took } of slowest) {
       element.append(link(`${timeline.bars.title(kind, id)} ${duration(took)}`, () => timeline.choose(kind, id)));
     }

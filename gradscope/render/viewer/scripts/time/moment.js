@@ -38,12 +38,15 @@ export class Moment {
     return [place, node >= 0 ? `${words} ${app.model.title(node)}` : words];
   }
 
-  /** What runs at the moment: the innermost node, or call, or span. */
   get running() {
-    const { app, timeline } = this;
-    const { bars } = timeline;
+    return this.runningAt(this.app.t);
+  }
+
+  /** What runs at a moment: the innermost node, or call, or span. @param {number} t */
+  runningAt(t) {
+    const { bars } = this.timeline;
     for (const kind of /** @type {const} */ (["nodes", "calls", "spans"])) {
-      const found = bars.running(kind, app.t);
+      const found = bars.running(kind, t);
       if (!found.length) continue;
       const titles = [...new Set(found.map((id) => bars.title(kind, id)))].join(", ");
       return kind === "spans" ? titles : `${titles} ${found.length > 1 ? "run" : "runs"}`;
@@ -69,15 +72,28 @@ export class Moment {
     return -1;
   }
 
+  /** Whether the playhead is in a step or backward that the graph does not show. */
+  get isElsewhere() {
+    const { app, step, backward } = this;
+    const inStep = app.model.backwards.get("in_step");
+    return app.backward >= 0 && (backward >= 0 ? backward !== app.backward : step >= 0 && step !== inStep[app.backward] && inStep.includes(step));
+  }
+
   /** If the playhead is in a step or backward that the graph does not show, say which. */
   sayElsewhere() {
-    const { app, timeline, elsewhere } = this;
+    const { app, timeline, elsewhere, step, backward } = this;
     const { backwards } = app.model;
-    const [step, backward] = [this.step, this.backward];
-    const other = app.backward >= 0 && (backward >= 0 ? backward !== app.backward : step >= 0 && step !== backwards.get("in_step")[app.backward] && backwards.get("in_step").includes(step));
-    elsewhere.hidden = !other;
-    if (!other) return;
+    elsewhere.hidden = !this.isElsewhere;
+    if (elsewhere.hidden) return;
     elsewhere.textContent = backward >= 0 && (step < 0 || step === backwards.get("in_step")[app.backward]) ? "in another backward: show it" : `in ${timeline.title({ kind: "steps" }, step)}: show it`;
+  }
+
+  /** Go to a moment, and show its step or backward if another one is shown. @param {number} t */
+  reach(t) {
+    const { app } = this;
+    app.goTo(t);
+    if (this.isElsewhere) this.follow();
+    else app.tell("event");
   }
 
   /** Show the step or backward that the playhead is in, and stay at the moment. */

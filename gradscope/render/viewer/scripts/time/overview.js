@@ -35,6 +35,7 @@ export class Overview {
     const { element, axis, timeline } = this;
     element.addEventListener("pointerdown", (event) => {
       element.setPointerCapture(event.pointerId);
+      timeline.card.hide();
       this.pressedAt = event.offsetX;
       this.moved = false;
       this.drag = this.actAt(event.offsetX, event.offsetY);
@@ -118,7 +119,7 @@ export class Overview {
     const shares = this.shares(t - around, t + around);
     const percent = (/** @type {number} */ share) => `${Math.round(100 * share)}%`;
     timeline.card.show(event.clientX, event.clientY, `${duration(t - axis.least)} of ${duration(axis.most - axis.least)}`, [
-      ["calls", percent(shares.calls)], ["backward", percent(shares.nodes)], ["optimizer, collectives", percent(shares.work)], ["spans", percent(shares.spans)],
+      ["runs", timeline.moment.runningAt(t) || "nothing that was recorded"], ["calls", percent(shares.calls)], ["backward", percent(shares.nodes)], ["optimizer, collectives", percent(shares.work)], ["spans", percent(shares.spans)],
       ["drag", "choose what the lanes show"], ["double click", "show all"],
     ]);
   }
