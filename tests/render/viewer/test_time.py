@@ -97,8 +97,9 @@ def test_the_slider_names_the_node_whose_bar_is_under_the_playhead(
     )
     under = [name for name, begin, end in zip(names, begun, ended, strict=True) if begin <= t < end]
     said = now(page)
+    running = said.partition("gradscope compiles")[0]
     assert [name in said for name in under] == [True] * len(under)
-    assert ("Backward0" in said) == any("Backward0" in name for name in under)
+    assert ("Backward0" in running) == any("Backward0" in name for name in under)
     assert page.locator("#playhead").get_attribute("aria-valuetext") == said
 
 
