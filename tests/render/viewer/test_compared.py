@@ -85,7 +85,8 @@ def test_both_graphs_stand_side_by_side_and_follow_each_other(opened: Opens) -> 
     assert before["x"] + before["width"] <= after["x"] + 1
     assert before["width"] > 300
     captions = page.locator(".caption").all_inner_texts()
-    assert captions == ["before: old.json, at its end; details are of the later run", "after: new.json"]
+    ended = "before: old.json, at its end; details are of the later run"
+    assert captions == [ended, "after: new.json"]
     earlier = "gradscope.sides.before"
     title = f"{earlier}.model.title({earlier}.node)"
     assert page.evaluate(f"{earlier}.node") == -1  # nothing there is TanhBackward0
