@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, NodeEnd, Row, Step
+from gradscope.trace.schema import (
+    Edge,
+    Frame,
+    GraphTask,
+    Node,
+    NodeBegin,
+    NodeEnd,
+    Row,
+    Saved,
+    Stack,
+    Step,
+)
+from gradscope.trace.trace import Trace
 from tests.render.viewer.settled import settle
 from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import shared_weight, two_layers
@@ -106,3 +118,59 @@ def test_what_was_slowest_is_listed_whole_and_a_name_leads_to_its_slowest_run(
     run = "gradscope.runOf(gradscope.node)"
     settle(page)
     assert page.evaluate(f"gradscope.model.runs.get('begun')[{run}] === gradscope.event")
+
+
+def trained(times: list[int], *more: Row) -> Trace:
+    """A step for each of these times, which its second node takes; the first takes 10 ns."""
+    rows: list[Row] = [Frame(0, "net.py", 3, "Net.forward", "x = f(x)"), Stack(0, 0)]
+    for step, ns in enumerate(times):
+        at, first = 1_000 * step, 3 * step
+        rows += [
+            Step(step, step, begin=at, end=at + 999),
+            Node(first, "MulBackward0", step=step, stack=0, t=at),
+            Node(first + 1, "ExpBackward0", step=step, stack=0, t=at + 1),
+            Edge(first + 1, 0, first),
+            GraphTask(step, roots=(first + 1,), step=step, begin=at + 5, end=at + 990),
+            NodeBegin(task=step, node=first + 1, t=at + 10),
+            NodeEnd(task=step, node=first + 1, t=at + 10 + ns),
+            NodeBegin(task=step, node=first, t=at + 900),
+            NodeEnd(task=step, node=first, t=at + 910),
+        ]
+    return trace_of(*rows, *more)
+
+
+def test_a_node_says_how_long_it_took_in_the_other_steps(opened: Opens) -> None:
+    page = opened(trained([40, 50, 700, 60]))
+    page.select_option("#backward", "2")
+    page.evaluate("gradscope.selectNode(gradscope.model.nodeNamed('ExpBackward0#3'))")
+
+    said = text(page, "#details", "other steps")
+    assert "for 700 ns" in said
+    assert "median 50 ns of 3 (40 ns to 60 ns)" in said
+
+
+def test_another_step_keeps_what_is_selected(opened: Opens) -> None:
+    page = opened(trained([40, 50, 60]))
+    page.evaluate("gradscope.selectNode(gradscope.model.nodeNamed('ExpBackward0#1'))")
+    settle(page)
+
+    page.select_option("#backward", "2")
+    settle(page)
+    assert page.evaluate("gradscope.model.unique(gradscope.node)") == "ExpBackward0#3"
+    assert "✓ done" in page.inner_text("#details")
+    page.select_option("#backward", "-1")
+    settle(page)
+    assert page.evaluate("gradscope.model.unique(gradscope.node)") == "ExpBackward0#3"
+
+
+def test_going_to_the_peak_shows_its_step(opened: Opens) -> None:
+    saved = [Saved(step, 3 * step + 1, "self", bytes=64 << step, t=1_000 * step + 3,
+                   released=1_000 * step + 800) for step in range(3)]  # fmt: skip
+    page = opened(trained([40, 50, 60], *saved))
+    page.click("#tab-memory")
+
+    page.click("text=go to the peak")
+    settle(page)
+    assert page.evaluate("gradscope.tree.title(gradscope.root)") == "step 2"
+    assert page.locator("#elsewhere").is_hidden()
+    assert page.evaluate("gradscope.t - gradscope.axis.least >= 0")

@@ -4,6 +4,7 @@ import { since } from "../comparing/compared.js";
 import { finding } from "../panels/lists.js";
 import { chip, link, made } from "../panels/outline.js";
 import { GLYPHS, WORDS } from "../core/state.js";
+import { sameInOtherSteps } from "../core/twins.js";
 import { CallFacts } from "./call_facts.js";
 import { Source } from "./source.js";
 import { MARKS } from "../paint/paint.js";
@@ -223,7 +224,7 @@ export class Details extends CallFacts {
     if (cells("pushed_t") >= 0 && cells("begun_t") >= 0) {
       parts.push(`It was ready for ${duration(cells("begun_t") - cells("pushed_t"))} in queue ${cells("queue")}`);
       const [before, others] = this.ranBefore(run);
-      if (before >= 0) parts.push(", but ", this.toNode(before), others ? ` and ${plural(others, "other node")} were ahead in the queue` : " was ahead in the queue");
+      if (before >= 0) parts.push("; ", this.toNode(before), others ? ` and ${plural(others, "other node")} were ahead in the queue` : " was ahead in the queue");
       parts.push(". ");
     } else parts.push("When it became ready was not recorded. ");
     if (cells("after") >= 0) parts.push("The last gradient it waited for came from ", this.toNode(cells("after")), ".");
@@ -233,6 +234,8 @@ export class Details extends CallFacts {
     this.element.append(said);
     const facts = /** @type {[string, string | Node][]} */ ([]);
     if (cells("position") > 0) facts.push(["ran", `${ordinal(cells("position"))}, for ${cells("self_ns") >= 0 ? duration(cells("self_ns")) : "an unknown time"}`]);
+    const elsewhere = this.inOtherSteps(node);
+    if (elsewhere) facts.push(["other steps", elsewhere]);
     const thread = [...app.model.tables.threads.get("id")].indexOf(cells("thread"));
     if (thread >= 0) facts.push(["thread", app.model.tables.threads.text("name", thread)]);
     this.facts(facts);
@@ -241,6 +244,16 @@ export class Details extends CallFacts {
       if (cells(name) >= 0) events.append(link(`${word}: event ${count(app.eventNumber(cells(name)))}`, () => app.go(cells(name))), " ");
     }
     this.element.append(events);
+  }
+
+  /** How long the same node ran in the other steps: a node that took long only once is seen by that. @param {number} node */
+  inOtherSteps(node) {
+    const { app } = this;
+    const own = app.model.runs.get("self_ns");
+    const times = sameInOtherSteps(app, node).flatMap((twin) => [...app.model.runsOf.of(twin)]).map((run) => own[run]).filter((ns) => ns >= 0).sort((one, other) => one - other);
+    if (!times.length) return "";
+    const median = duration(times[Math.floor((times.length - 1) / 2)]);
+    return times.length < 3 ? times.map(duration).join(", ") : `median ${median} of ${count(times.length)} (${duration(times[0])} to ${duration(times[times.length - 1])})`;
   }
 
   /** The node that ran from the same queue just before, and how many others ran while this one was ready. @param {number} run @returns {[number, number]} */

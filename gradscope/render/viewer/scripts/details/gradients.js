@@ -93,14 +93,13 @@ export class GradientFacts extends NodeFacts {
     this.section(results.length ? `${word}: ${plural(results.length, "gradient")}` : word);
     if (results.length) this.taken(results);
     else this.element.append(made("p", "soft", `No node outside sends it a gradient${[...inside].some((node) => model.has(node, "backward starts here")) ? ": the backward starts inside" : ""}.`));
-    const leaves = taken.filter(leaf);
-    if (leaves.length) {
-      this.section(`Gradients of its ${plural(new Set(leaves.map((edge) => model.edges.get("head")[edge])).size, "leaf", "leaves")}`);
-      this.taken(leaves, true);
-    }
     const out = [...inside].flatMap((node) => app.edgesOf(node, "gives")).filter((edge) => !is(edge, "head") && !leaf(edge));
-    this.section(`${plural(out.length, "outgoing gradient")}, without those to its leaves`);
+    this.section(`Where it goes: ${plural(out.length, "gradient")}, besides those of its leaves`);
     this.list(out, (edge) => ["to ", ...this.end(edge, "head"), made("span", "soft", " from "), this.toNode(model.edges.get("tail")[edge])]);
+    const leaves = taken.filter(leaf);
+    if (!leaves.length) return;
+    this.section(`Gradients of its ${plural(new Set(leaves.map((edge) => model.edges.get("head")[edge])).size, "leaf", "leaves")}`);
+    this.taken(leaves, true);
   }
 
   // Of a node ----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 /** The menus of ranks and of backwards. */
 
+import { sameInStep } from "../core/twins.js";
+
 /** @typedef {import("../core/app.js").App} App */
 
 /** The menu of the backwards of one rank, and next to it that of the ranks of a merged trace. */
@@ -47,7 +49,7 @@ function turnTo(app, backward) {
   app.setBackward(backward);
   if (!from || from === app.root || tree.stepOf[app.root] === 0) return;
   if (node >= 0 && !app.model.isLeaf(node)) {
-    const twin = nodeLike(app, node, from);
+    const twin = sameInStep(app, node, app.root);
     if (twin >= 0) app.selectNode(twin, false);
     else app.clear();
   } else if (group >= 0) {
@@ -55,11 +57,4 @@ function turnTo(app, backward) {
     if (twin >= 0) app.selectGroup(twin, false);
     else app.clear();
   }
-}
-
-/** The node of the step shown that has the same name, module and place among those as one of another step; -1 for none. @param {App} app @param {number} node @param {number} from the group of the other step */
-function nodeLike(app, node, from) {
-  const { name, module } = app.model.nodes.columns;
-  const alike = (/** @type {number} */ step) => [...app.tree.nodesUnder(step)].filter((each) => name[each] === name[node] && module[each] === module[node]).sort((one, other) => one - other);
-  return alike(app.root)[alike(from).indexOf(node)] ?? -1;
 }
