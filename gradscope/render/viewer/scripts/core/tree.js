@@ -88,6 +88,8 @@ export class Tree {
     this.nodeCount = new Int32Array(this.size);
     this.leafCount = new Int32Array(this.size);
     this.alarms = new Int32Array(this.size);
+    /** By group, how many nodes in it have a value that is not finite. */
+    this.notFinite = new Int32Array(this.size);
     this.first = new Int32Array(this.size).fill(2 ** 31 - 1);
     this.last = new Int32Array(this.size).fill(-1);
     this.ns = new Float64Array(this.size);
@@ -105,6 +107,7 @@ export class Tree {
     for (let node = 0; node < nodes.length; node += 1) {
       const group = this.of[node];
       const homes = [...this.users.get(node)?.values() ?? [node]].map((user) => this.of[user]);
+      if (this.model.has(node, "not finite")) for (const each of homes) this.notFinite[each] += 1;
       if (nodes.get("marks")[node] & alarm || this.model.wrong[node]) for (const each of homes) this.alarms[each] += 1;
       if (this.model.isLeaf(node)) {
         for (const each of new Set(homes.flatMap((home) => this.around(home)))) this.leafCount[each] += 1;
@@ -122,6 +125,7 @@ export class Tree {
       this.savedBytes[up] += this.savedBytes[group];
       this.nodeCount[up] += this.nodeCount[group];
       this.alarms[up] += this.alarms[group];
+      this.notFinite[up] += this.notFinite[group];
       this.ns[up] += this.ns[group];
       this.first[up] = Math.min(this.first[up], this.first[group]);
       this.last[up] = Math.max(this.last[up], this.last[group]);

@@ -223,10 +223,13 @@ export class Painter {
     return this.app.model.wrong[box.node] === 1 || this.app.model.marksOf(box.node).some((/** @type {string} */ mark) => ALARMS.has(mark) && mark !== "not finite");
   }
 
-  /** The sign of a finding on a box. */
+  /** The sign of a finding on a box, or of values that are not finite where no other sign says so. */
   wrong(box) {
-    const found = box.is === "group" ? this.app.tree.alarms[box.group] : this.app.model.wrong[box.node];
-    return found ? ["!"] : [];
+    const { tree, model } = this.app;
+    const group = box.is === "group";
+    if (group ? tree.alarms[box.group] : model.wrong[box.node]) return ["!"];
+    const notFinite = group ? tree.notFinite[box.group] > 0 : this.k * 13 < SMALL && model.has(box.node, "not finite");
+    return notFinite ? ["△"] : [];
   }
 
   outline(box) {
