@@ -155,12 +155,12 @@ export class Compared {
       return;
     }
     this.element.append(made("p", "soft", `Medians over the steps of each run: ${count(before)} and ${count(now)}, without the first, which warms up. Slower or faster is what differs by more than the quartiles of both. One run of each is still one sample of the machine.`));
-    if (facts.times.step) this.element.append(made("p", "", `Nodes of a step: ${spread(.../** @type {[number, number, number]} */ (facts.times.step[0]))} → ${spread(.../** @type {[number, number, number]} */ (facts.times.step[1]))}: ${VERDICTS[facts.times.verdict + 1]}.`));
+    if (facts.times.step) this.element.append(made("p", "", `All nodes of backward, per step: ${spread(.../** @type {[number, number, number]} */ (facts.times.step[0]))} → ${spread(.../** @type {[number, number, number]} */ (facts.times.step[1]))}: ${VERDICTS[facts.times.verdict + 1]}.`));
     for (const [kind, title, most] of /** @type {[number, string, number][]} */ ([[SLOWER, "Slower", SLOWEST], [FASTER, "Faster", SLOWEST / 2]])) {
       const rows = this.onePerStep([...changes.more.keys()].filter((node) => changes.verdict[node] === kind));
       rows.sort((one, other) => Math.abs(changes.more[other]) - Math.abs(changes.more[one]));
       this.title(title);
-      if (!rows.length) this.element.append(made("p", "soft", `Nothing is clearly ${title.toLowerCase()} than before.`));
+      if (!rows.length) this.element.append(made("p", "soft", `No node of backward is clearly ${title.toLowerCase()} than before.`));
       this.list(rows, (node) => this.took(node), most);
     }
   }

@@ -130,7 +130,7 @@ export class BarFacts {
     for (let at = piece.first; at <= piece.last; at += 1) if (row.end[at] - row.begin[at] > row.end[longest] - row.begin[longest]) longest = at;
     const sum = row.sums[piece.last + 1] - row.sums[piece.first];
     return [plural(piece.last - piece.first + 1, nouns[lane.kind]), [
-      ["together", duration(sum)], ["longest", `${this.timeline.title(lane, row.ids[longest])}, ${duration(row.end[longest] - row.begin[longest])}`], this.started(row.begin[piece.first]), ["zoom", "in to see each"],
+      ["together", duration(sum)], ["longest", `${this.timeline.title(lane, row.ids[longest])}, ${duration(row.end[longest] - row.begin[longest])}`], this.started(row.begin[piece.first]), ["each", "zoom in"],
     ]];
   }
 
