@@ -299,7 +299,7 @@ export function since(app, box) {
   if (gone) said.push(`− ${plural(gone, one, many)} gone ${group ? "from here" : "in front of it"}`);
   const ran = group ? changes.beforeIn[box.group] : changes.before[box.node];
   if (changes.facts.timed && ran >= 0 && (group || changes.status[box.node] === 1)) {
-    const what = changes.enough ? "median time of a step" : "time (one sample each)";
+    const what = changes.enough ? "median of the steps" : "time (one sample each)";
     said.push(`${group && changes.enough ? "sum of median times" : what} ${group ? change(ran, changes.nowIn[box.group]) : timesOf(changes, box.node)}`);
   }
   return [made("h3", "", `Since ${before}`), ...said.map((each) => made("p", "", each))];

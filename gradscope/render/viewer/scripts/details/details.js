@@ -12,6 +12,9 @@ import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 
 /** @typedef {import("../core/app.js").App} App */
 
+/** From so many times the longest of other steps on, a node is said to be an outlier. */
+const OUTLIER = 3;
+
 /** The panel on the right. */
 export class Details extends CallFacts {
   /** @param {import("../core/forward.js").Graphs} graphs */
@@ -171,7 +174,9 @@ export class Details extends CallFacts {
     title.append(chip(nodes.get("kind")[node], model.isLeaf(node)), ` ${model.title(node)}`);
     element.append(title);
     const leaf = model.isLeaf(node) ? `${model.unique(node)} · ` : "";
-    element.append(made("p", "under", `${leaf}${model.facts.kinds[nodes.get("kind")[node]]} · node ${nodes.get("id")[node]}`));
+    const saved = [...model.savedOf.of(node)].reduce((sum, row) => sum + model.tables.saved.get("bytes")[row], 0);
+    const inShort = [app.nsOf(node) > 0 ? `ran ${duration(app.nsOf(node))}` : "", saved ? `saves ${byteCount(saved)}` : ""].filter(Boolean).map((each) => ` · ${each}`);
+    element.append(made("p", "under", `${leaf}${model.facts.kinds[nodes.get("kind")[node]]} · node ${nodes.get("id")[node]}${inShort.join("")}`));
     element.append(this.moment);
     this.stateLine(node);
     this.remarkable(node);
@@ -234,7 +239,7 @@ export class Details extends CallFacts {
     this.element.append(said);
     const facts = /** @type {[string, string | Node][]} */ ([]);
     if (cells("position") > 0) facts.push(["ran", `${ordinal(cells("position"))}, for ${cells("self_ns") >= 0 ? duration(cells("self_ns")) : "an unknown time"}`]);
-    const elsewhere = this.inOtherSteps(node);
+    const elsewhere = this.inOtherSteps(node, cells("self_ns"));
     if (elsewhere) facts.push(["other steps", elsewhere]);
     const thread = [...app.model.tables.threads.get("id")].indexOf(cells("thread"));
     if (thread >= 0) facts.push(["thread", app.model.tables.threads.text("name", thread)]);
@@ -246,14 +251,17 @@ export class Details extends CallFacts {
     this.element.append(events);
   }
 
-  /** How long the same node ran in the other steps: a node that took long only once is seen by that. @param {number} node */
-  inOtherSteps(node) {
+  /** How long the same node ran in the other steps: a node that took long only once is seen by that. @param {number} node @param {number} ns how long it ran here */
+  inOtherSteps(node, ns) {
     const { app } = this;
     const own = app.model.runs.get("self_ns");
     const times = sameInOtherSteps(app, node).flatMap((twin) => [...app.model.runsOf.of(twin)]).map((run) => own[run]).filter((ns) => ns >= 0).sort((one, other) => one - other);
     if (!times.length) return "";
     const median = duration(times[Math.floor((times.length - 1) / 2)]);
-    return times.length < 3 ? times.map(duration).join(", ") : `median ${median} of ${count(times.length)} (${duration(times[0])} to ${duration(times[times.length - 1])})`;
+    if (times.length < 3) return times.map(duration).join(", ");
+    const longest = times[times.length - 1];
+    const outlier = ns >= OUTLIER * Math.max(longest, 1) ? `; here ${count(Math.round(ns / Math.max(longest, 1)))} times the longest` : "";
+    return `median ${median} of ${count(times.length)} (${duration(times[0])} to ${duration(longest)})${outlier}`;
   }
 
   /** The node that ran from the same queue just before, and how many others ran while this one was ready. @param {number} run @returns {[number, number]} */

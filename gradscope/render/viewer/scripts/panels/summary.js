@@ -59,7 +59,8 @@ export class Summary {
     times.forEach((/** @type {number} */ ns, /** @type {number} */ part) => { if (ns > 0) add(PARTS[part], duration(ns)); });
     if (peak > 0) add("saved at most", link(byteCount(peak), () => this.tab("memory")));
     if (!list.childElementCount) return;
-    this.element.append(made("h3", "", this.app.rank < 0 ? "Time and memory" : "Time and memory, all ranks together"), list);
+    const scope = [...this.app.model.facts.summary.steps > 1 ? ["all steps"] : [], ...this.app.rank < 0 ? [] : ["all ranks together"]];
+    this.element.append(made("h3", "", ["Time and memory", ...scope].join(", ")), list);
   }
 
   slowest() {
@@ -68,6 +69,7 @@ export class Summary {
     this.element.append(made("h3", "", "Slowest lines"));
     this.element.append(listed([...Array(lines.length).keys()].slice(0, SLOWEST_LINES), (row) => [
       toLine(this.app, row), made("span", "much", duration(lines.get("all")[row])), made("code", "line", lines.text("text", row)),
+      ...(2 * lines.get("between")[row] > lines.get("all")[row] ? [made("span", "soft", "mostly before its calls (Python, imports, input)")] : []),
     ], SLOWEST_LINES, "slow"));
     this.element.append(link("all times", () => this.tab("slowest")));
   }
