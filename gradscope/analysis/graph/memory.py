@@ -124,17 +124,22 @@ def periods(all: SavedRows) -> HeldPeriods:
 
 
 def _sizes(all: SavedRows, row: Ids, period: Ids, many: int) -> Ids:
-    """The bytes of each period: those of its tensors, each once, at most those of the storage."""
+    """The bytes of each period: those of its tensors, each once, at most those of the storage.
+
+    If the size of the storage is unknown, the tensors may be views of the same memory: then it is
+    that of the largest.
+    """
+    row, period = row[period >= 0], period[period >= 0]
     order = np.lexsort((all.tensor[row], period))
     row, period = row[order], period[order]
     tensor = all.tensor[row]
     fresh = np.ones(len(row), bool)
     fresh[1:] = (period[1:] != period[:-1]) | (tensor[1:] != tensor[:-1])
-    found = np.zeros(many, np.int64)
-    np.add.at(found, period[fresh], all.bytes[row[fresh]])
-    most = np.full(many, NONE, np.int64)
+    added, largest, most = (np.zeros(many, np.int64) for _ in range(3))
+    np.add.at(added, period[fresh], all.bytes[row[fresh]])
+    np.maximum.at(largest, period, all.bytes[row])
     most[period] = all.storage[row]
-    return np.where(most == NONE, found, np.minimum(found, most))
+    return np.where(most == NONE, largest, np.minimum(added, most))
 
 
 def over_time(all: SavedRows) -> OverTime:

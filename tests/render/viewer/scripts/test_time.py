@@ -25,7 +25,7 @@ from tests.shared.example_traces import shared_weight
 pytestmark = pytest.mark.browser
 
 Opens = Callable[..., Any]
-GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
+GALLERY = Path(__file__).parents[4] / "docs" / "gallery"
 START = 300_000
 BEGIN = STEP_NS + 10_000 - START
 """When the first step begins on the page: with its first span."""

@@ -22,7 +22,7 @@ from tests.shared.example_traces import nan_in_backward
 pytestmark = pytest.mark.browser
 
 Opens = Callable[..., Any]
-GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
+GALLERY = Path(__file__).parents[4] / "docs" / "gallery"
 MOST_ACTIONS = 3
 ONE_PIXEL = 0.002
 

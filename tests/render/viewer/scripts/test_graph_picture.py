@@ -22,7 +22,7 @@ from tests.shared.example_traces import shared_weight, two_layers
 pytestmark = pytest.mark.browser
 
 Opens = Callable[..., Any]
-GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
+GALLERY = Path(__file__).parents[4] / "docs" / "gallery"
 
 PIXELS = """([x, y, around]) => {
   const { view } = window.gradscope;
