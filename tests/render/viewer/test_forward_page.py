@@ -133,6 +133,7 @@ def test_one_selection_holds_in_both_graphs(opened: Opens) -> None:
 
     page.locator("#search").fill("head")
     page.keyboard.press("Enter")
+    settle(page)
     page.locator("#which").select_option("backward")
     assert shown(page, "app.tree.title(app.group)") == "head · Head"
     page.evaluate("gradscope.selectNode(3)")
