@@ -13,13 +13,12 @@ from gradscope.analysis.graph.memory import (
     OverTime,
     SavedRows,
     held,
-    over_time,
+    in_periods,
     periods,
 )
 from gradscope.analysis.graph.unreached import IdleGraphs
 from gradscope.analysis.identity.backwards import backward_numbers, backwards
 from gradscope.analysis.identity.sites import Site, site_of
-from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.modules import module_names
 from gradscope.trace.schema import NONE, KeptAct, Node, Saved, Step, Tensor
@@ -90,12 +89,12 @@ class MemoryUse:
 
 def memory_use(trace: Trace) -> MemoryUse:
     all, saved = held(trace), trace.table(Saved)
-    over = over_time(all)
+    found = periods(all)
+    over = in_periods(found)
     most = int(np.argmax(over.bytes)) if len(over.t) else 0
     peak, t = (int(over.bytes[most]), int(over.t[most])) if len(over.t) else (0, 0)
-    found = periods(all)
     held_then = (found.begin <= t) & ((found.end == NONE) | (found.end > t))
-    at_peak, never = _Held.of(found, held_then), _Held.of(found, found.end == NONE)
+    at_peak, never = found.of(held_then), found.of(found.end == NONE)
     tasks = Counter(saved["task"][at_peak.row].tolist())
     tasks.pop(NONE, None)
     task = max(tasks, key=lambda each: (tasks[each], -each)) if tasks else NONE
@@ -117,19 +116,7 @@ def memory_use(trace: Trace) -> MemoryUse:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """Storages that are held: the rows that saved each first, and the bytes."""
-
-    row: Ids
-    bytes: Ids
-
-    @staticmethod
-    def of(found: HeldPeriods, mask: np.ndarray) -> _Held:
-        return _Held(found.row[mask], found.bytes[mask])
-
-
-def _of_parameters(trace: Trace, all: SavedRows, held: _Held) -> int:
+def _of_parameters(trace: Trace, all: SavedRows, held: HeldPeriods) -> int:
     tensors = trace.table(Tensor)
     leaf = tensors["leaf"] & tensors["requires_grad"] & (tensors["storage"] != NONE)
     theirs = np.isin(all.holder[held.row], tensors["storage"][leaf])
@@ -207,14 +194,14 @@ class _Shares:
         self._trace = trace
         self._modules = module_names(trace)
 
-    def by_line(self, held: _Held) -> tuple[Share, ...]:
+    def by_line(self, held: HeldPeriods) -> tuple[Share, ...]:
         return self._added_up(held, by_module=False)
 
-    def by_module(self, held: _Held) -> tuple[Share, ...]:
+    def by_module(self, held: HeldPeriods) -> tuple[Share, ...]:
         found = self._added_up(held, by_module=True)
         return found if any(each.name for each in found) else ()
 
-    def _added_up(self, held: _Held, *, by_module: bool) -> tuple[Share, ...]:
+    def _added_up(self, held: HeldPeriods, *, by_module: bool) -> tuple[Share, ...]:
         rows = held.row
         saved, nodes = self._trace.table(Saved), self._trace.table(Node)
         bytes: dict[tuple[str, str], int] = defaultdict(int)

@@ -50,6 +50,11 @@ class HeldPeriods:
     begin: Ids
     end: Ids  # NONE: still held
 
+    def of(self, rows: np.ndarray) -> HeldPeriods:
+        """Some of the periods."""
+        columns = (self.row, self.bytes, self.begin, self.end)
+        return HeldPeriods(*(column[rows] for column in columns))
+
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
@@ -144,7 +149,11 @@ def _sizes(all: SavedRows, row: Ids, period: Ids, many: int) -> Ids:
 
 def over_time(all: SavedRows) -> OverTime:
     """The bytes held over time, each storage counted once."""
-    found = periods(all)
+    return in_periods(periods(all))
+
+
+def in_periods(found: HeldPeriods) -> OverTime:
+    """The bytes held over time in these periods."""
     ended = found.end != NONE
     t = np.concatenate([found.begin, found.end[ended]])
     delta = np.concatenate([found.bytes, -found.bytes[ended]])

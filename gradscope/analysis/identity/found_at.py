@@ -79,9 +79,9 @@ def nodes_of(trace: Trace, evidence: Iterable[Evidence]) -> Iterator[int]:
 
 def _steps_of(trace: Trace, evidence: Iterable[Evidence]) -> tuple[int, ...]:
     """The numbers of the steps in which the evidence was recorded, of a trace with several."""
-    if len(steps(trace)) < 2:
+    if len(trace.once(steps)) < 2:
         return ()
-    numbers = step_numbers(trace)
+    numbers = trace.once(step_numbers)
     found = (numbers.get(id) for each in evidence for id in _step_ids(trace, each))
     return tuple(sorted({number for number in found if number is not None}))
 

@@ -14,7 +14,7 @@ export function beforeModel(main) {
   const tables = Object.fromEntries(Object.entries(main.tables).map(([name, table]) => [name, empty(table)]));
   for (const name of BEFORE_TABLES) tables[name] = main.tables[PREFIX + name];
   for (const name of ["compared", "gone", "calls"]) delete tables[name];
-  const model = new Model({ ...main.facts, compared: undefined, focus: [], lanes: [] }, tables);
+  const model = new Model({ ...main.facts, compared: undefined, lanes: [] }, tables);
   model.nodes.columns.lane = new Int32Array(model.nodes.length).fill(-1);
   model.engineSeen = false;
   return model;

@@ -13,8 +13,7 @@ const WORTH = 0.005;
 
 /** @param {number} before @param {number} now @returns {string} as in "12.0 µs → 40.1 µs, ×3.3" */
 export function change(before, now) {
-  const times = before > 0 && now > 0 ? `, ${ratio(now / before)}` : "";
-  return `${duration(Math.max(before, 0))} → ${duration(now)}${times}`;
+  return `${duration(Math.max(before, 0))} → ${duration(now)}${timesAsLong(before, now)}`;
 }
 
 /** @param {number} value above 0 @returns {string} as in "×3.3", "×0.04", "1/700 of it" */
@@ -22,6 +21,11 @@ export function ratio(value) {
   if (value >= 9.95) return `×${count(Math.round(value))}`;
   if (value >= 0.095) return `×${value.toFixed(value < 0.95 ? 2 : 1).replace(/0$/, "").replace(/\.$/, "")}`;
   return value >= 0.0095 ? `×${value.toPrecision(1)}` : `1/${count(Math.round(1 / value))} of it`;
+}
+
+/** @param {number} before @param {number} now @returns {string} as in ", ×3.3"; "" of unknown times */
+function timesAsLong(before, now) {
+  return before > 0 && now > 0 ? `, ${ratio(now / before)}` : "";
 }
 
 const VERDICTS = ["not compared", "no clear difference", "slower", "faster"];
@@ -38,8 +42,7 @@ function timesOf(changes, node) {
   const columns = changes.columns;
   const edges = (/** @type {string} */ side) => /** @type {[number, number]} */ (["low", "high"].map((edge) => columns[`${side}_${edge}`][node]));
   const [[a, b], [c, d]] = [edges("ran"), edges("now")];
-  const times = before > 0 && now > 0 ? `, ${ratio(now / before)}` : "";
-  return `${spread(a, before, b)} → ${spread(c, now, d)}${times}: ${VERDICTS[changes.verdict[node] + 1]}`;
+  return `${spread(a, before, b)} → ${spread(c, now, d)}${timesAsLong(before, now)}: ${VERDICTS[changes.verdict[node] + 1]}`;
 }
 
 /** The list on the left. */

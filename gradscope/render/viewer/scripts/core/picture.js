@@ -211,10 +211,7 @@ export class Picture {
   laneOf(box) {
     const { model, tree } = this;
     if (!model.lanes.length) return -1;
-    if (box.is !== "group") return model.laneOf([box.node]);
-    const nodes = [];
-    for (let each = box.group; each < tree.size && (each === box.group || tree.parent[each] >= box.group); each += 1) nodes.push(...tree.nodesIn[each]);
-    return model.laneOf(nodes);
+    return model.laneOf(box.is === "group" ? tree.nodesUnder(box.group) : [box.node]);
   }
 
   describeGroup(box) {

@@ -103,11 +103,12 @@ export class Tree {
       this.ns[this.homeOf(node, step[owner[run]] ?? 0)] += Math.max(ran[run], 0);
     });
     const alarming = ["first NaN produced here", "first Inf produced here", "raised"].map((mark) => 1 << this.model.facts.marks.indexOf(mark));
+    const notFinite = 1 << this.model.facts.marks.indexOf("not finite");
     const alarm = alarming.reduce((sum, bit) => sum | bit, 0);
     for (let node = 0; node < nodes.length; node += 1) {
       const group = this.of[node];
       const homes = [...this.users.get(node)?.values() ?? [node]].map((user) => this.of[user]);
-      if (this.model.has(node, "not finite")) for (const each of homes) this.notFinite[each] += 1;
+      if (nodes.get("marks")[node] & notFinite) for (const each of homes) this.notFinite[each] += 1;
       if (nodes.get("marks")[node] & alarm || this.model.wrong[node]) for (const each of homes) this.alarms[each] += 1;
       if (this.model.isLeaf(node)) {
         for (const each of new Set(homes.flatMap((home) => this.around(home)))) this.leafCount[each] += 1;

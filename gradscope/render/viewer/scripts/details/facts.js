@@ -1,6 +1,6 @@
 /** What all parts of the details share: the panel, and how they write facts into it. */
 
-import { link, listed, made } from "../panels/outline.js";
+import { definitions, link, listed, made } from "../panels/outline.js";
 
 const MOST_LISTED = 12;
 
@@ -20,13 +20,7 @@ export class Facts {
 
   /** @param {[string, string | Node][]} facts @param {HTMLElement} [into] */
   facts(facts, into = this.element) {
-    const list = made("dl");
-    for (const [name, value] of facts) {
-      const said = made("dd");
-      said.append(value);
-      list.append(made("dt", "", name), said);
-    }
-    into.append(list);
+    into.append(definitions(facts));
   }
 
   /** @template T @param {Iterable<T>} things @param {(thing: T) => (string | Node)[]} show @param {number} [most] */

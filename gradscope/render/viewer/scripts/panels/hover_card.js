@@ -1,6 +1,6 @@
 /** A small card of facts next to the pointer. */
 
-import { made } from "./outline.js";
+import { definitions, made } from "./outline.js";
 
 const AWAY = 14;
 
@@ -19,9 +19,7 @@ export class HoverCard {
     const text = [title, ...facts.flat()].join("\n");
     if (this.text !== text) {
       this.text = text;
-      const list = made("dl");
-      for (const [name, value] of facts) list.append(made("dt", "", name), made("dd", "", value));
-      element.replaceChildren(made("strong", "", title), list);
+      element.replaceChildren(made("strong", "", title), definitions(facts));
     }
     element.hidden = false;
     const { offsetWidth: width, offsetHeight: height } = element;

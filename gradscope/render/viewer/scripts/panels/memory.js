@@ -13,7 +13,7 @@ const ABOVE = 6;
 const MOST_GROUPS = 10;
 const ELSEWHERE = "outside of modules";
 
-/** @typedef {{name: string, node: number, rows: number[], most: number}} Holder a module or a line, and the periods in which it holds memory */
+/** @typedef {{name: string, rows: number[], most: number}} Holder a module or a line, and the periods in which it holds memory */
 
 /** The list on the left. */
 export class Memory {
@@ -111,7 +111,7 @@ export class Memory {
     const found = new Map();
     for (const row of this.rows) {
       const name = this.nameOf(row, depth);
-      if (!found.has(name)) found.set(name, { name, node: this.table.get("node")[row], rows: [], most: 0 });
+      if (!found.has(name)) found.set(name, { name, rows: [], most: 0 });
       /** @type {Holder} */ (found.get(name)).rows.push(row);
     }
     for (const holder of found.values()) holder.most = this.levelsOf(holder.rows).reduce((most, each) => Math.max(most, each.bytes), 0);

@@ -13,6 +13,17 @@ export function made(tag, name, text) {
   return element;
 }
 
+/** Names, each with a value. @param {Iterable<[string, string | Node]>} pairs */
+export function definitions(pairs) {
+  const list = made("dl");
+  for (const [name, value] of pairs) {
+    const said = made("dd");
+    said.append(value);
+    list.append(made("dt", "", name), said);
+  }
+  return list;
+}
+
 /** A button that looks like a link. @param {string} text @param {() => void} act */
 export function link(text, act) {
   const button = /** @type {HTMLButtonElement} */ (made("button", "link", text));

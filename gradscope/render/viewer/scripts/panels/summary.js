@@ -1,6 +1,6 @@
 /** The summary of the trace: the verdict, findings, times, the peak of saved memory, the slowest lines, limits. */
 
-import { link, listed, made } from "./outline.js";
+import { definitions, link, listed, made } from "./outline.js";
 import { SEVERITIES, toLine } from "./lists.js";
 import { waitsBetweenRanks } from "../ranks/waits.js";
 import { byteCount, count, duration, plural } from "../core/words.js";
@@ -50,17 +50,12 @@ export class Summary {
 
   times() {
     const { times, peak } = this.app.model.facts.summary;
-    const list = made("dl");
-    const add = (/** @type {string} */ name, /** @type {string | Node} */ value) => {
-      const said = made("dd");
-      said.append(value);
-      list.append(made("dt", "", name), said);
-    };
-    times.forEach((/** @type {number} */ ns, /** @type {number} */ part) => { if (ns > 0) add(PARTS[part], duration(ns)); });
-    if (peak > 0) add("saved at most", link(byteCount(peak), () => this.tab("memory")));
-    if (!list.childElementCount) return;
+    /** @type {[string, string | Node][]} */
+    const facts = PARTS.map((name, part) => /** @type {[string, string]} */ ([name, duration(times[part])])).filter((_, part) => times[part] > 0);
+    if (peak > 0) facts.push(["saved at most", link(byteCount(peak), () => this.tab("memory"))]);
+    if (!facts.length) return;
     const scope = [...this.app.model.facts.summary.steps > 1 ? ["all steps"] : [], ...this.app.rank < 0 ? [] : ["all ranks together"]];
-    this.element.append(made("h3", "", ["Time and memory", ...scope].join(", ")), list);
+    this.element.append(made("h3", "", ["Time and memory", ...scope].join(", ")), definitions(facts));
   }
 
   slowest() {

@@ -93,7 +93,6 @@ export class Moment {
     const { app } = this;
     app.goTo(t);
     if (this.isElsewhere) this.follow();
-    else app.tell("event");
   }
 
   /** Show the step or backward that the playhead is in, and stay at the moment. */
