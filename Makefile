@@ -22,7 +22,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-engine answers browser programs search check format-check lint types imports format bench docs site wheel fresh clean
+.PHONY: help setup setup-dev demo test test-engine answers browser programs matrix search check format-check lint types imports format bench docs site wheel fresh clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -59,6 +59,10 @@ programs: ## run programs of other packages alone and recorded; prints a table o
 	GRADSCOPE_PROGRAMS=$(CURDIR)/$(VENV)/programs.tsv \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/watched/test_programs.py $(ARGS)
 	@sort $(VENV)/programs.tsv
+
+matrix: ## run the same programs on many versions of PyTorch and Python, and compare; needs gcc
+	@sh tools/venv.sh dev torch
+	$(BIN)/python -m tests.matrix $(ARGS)
 
 search: setup-dev ## run the random tests longer, with new seeds
 	GRADSCOPE_SEARCH=$(TIMES) $(PYTEST) --engine all -m search $(ARGS)

@@ -225,8 +225,8 @@ class WatchedEngine:
         return task
 
 
-SAID_AFTERWARDS = "The differentiated Tensor at index"
-"""Beginning of PyTorch's error that an input has no gradient, after a finished backward."""
+SAID_AFTERWARDS = ("The differentiated Tensor at index", "One of the differentiated Tensors appears")
+"""Beginnings of PyTorch's error that an input has no gradient, after a finished backward."""
 
 
 Asked = tuple[Any, Any, Any, Any, Any]

@@ -53,6 +53,7 @@ class Outcome:
 
 
 def run(program: Program, level: str | None, folder: Path, python: str = sys.executable) -> Outcome:
+    """Run a program alone, or recorded at a level, which options of `trace` may follow."""
     folder.mkdir(parents=True)
     count = program.ranks
     port = free_port() if count else 0
@@ -102,7 +103,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     command = [python]
     if level is not None:
-        command += ["-m", "gradscope", "trace", "--level", level, "-o", "trace.json"]
+        command += ["-m", "gradscope", "trace", "--level", *level.split(), "-o", "trace.json"]
     environment = os.environ | SETTINGS
     for name in (
         "PYTHONPATH",

@@ -1,0 +1,120 @@
+"""Record the same programs in many cells, compare them, and update results.json.
+
+make matrix                                 # all cells: hours, and 12 GB in .venv-matrix
+make matrix ARGS='2.10.0 3.14'              # the cells of these versions of PyTorch and Python
+make matrix ARGS='--random 2000 2.6.0'      # more random programs
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.matrix.cells import CELLS, HOUSE, REFERENCE, Cell, find_python, interpreter, ran
+from tests.matrix.compared import compare, new_findings, outcomes
+from tests.matrix.programs import A_RECORDING, draw
+from tests.matrix.sites import site
+from tests.matrix.unchanged import NAMES, changed
+
+RESULTS = Path(__file__).parent / "results.json"
+
+
+def main() -> int:
+    """1: in some cell a program was changed, or gradscope failed."""
+    asked = argparse.ArgumentParser("python -m tests.matrix", description=__doc__)
+    asked.formatter_class = argparse.RawDescriptionHelpFormatter
+    asked.add_argument("versions", nargs="*", help="of PyTorch or Python; default: all")
+    asked.add_argument("--folder", type=Path, default=HOUSE / ".venv-matrix")
+    asked.add_argument("--random", type=int, default=200, help="how many random programs")
+    asked.add_argument("--level", default="engine")
+    asked.add_argument("--remove", action="store_true", help="each PyTorch after its cells")
+    options = asked.parse_args()
+    folder: Path = options.folder.resolve()
+    folder.mkdir(exist_ok=True)
+    draw(options.random, 1, folder / "drawn")
+    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    wrong = False
+    for cell in chosen(options.versions):
+        began = time.monotonic()
+        found = results[cell.name] = result(cell, options, folder)
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        print(f"{cell.name}: {in_short(found)} ({time.monotonic() - began:.0f} s)", flush=True)
+        wrong |= any(found.get(key) for key in ("crashed", "changed", "whole_changed"))
+    return int(wrong)
+
+
+def chosen(versions: list[str]) -> list[Cell]:
+    """The cells of these versions, after the one that all are compared with."""
+    cells = [cell for cell in CELLS if not versions or {cell.pytorch, cell.python} & {*versions}]
+    return [REFERENCE, *(cell for cell in cells if cell != REFERENCE)]
+
+
+def result(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """What holds in a cell, as it stands in results.json."""
+    python = find_python(cell.python)
+    if python is None:
+        return {"not_run": f"Python {cell.python} is not installed here"}
+    here = python == sys.executable and torch.__version__.startswith(f"{cell.pytorch}+")
+    place = folder if here else site(cell.pytorch, cell.python, folder)
+    if not here:
+        python = interpreter(python, place, folder / f"env-{cell.pytorch}-py{cell.python}")
+    traces = folder / "traces" / cell.name
+    shutil.rmtree(traces, ignore_errors=True)
+    traces.mkdir(parents=True)
+    natively = "on" if cell.native else "off"
+    ended = ran(python, place, "-m", "tests.matrix.child", str(traces), options.level, natively,
+                str(folder / "drawn"))  # fmt: skip
+    if ended.returncode:
+        return {"crashed": f"exit code {ended.returncode}: {ended.stderr.strip()[-300:]}"}
+    os.environ["LD_LIBRARY_PATH"] = str(place / "stubs")
+    whole = changed(python, traces / "whole", native=cell.native)
+    return {
+        **recorded(traces, folder / "traces" / REFERENCE.name),
+        "whole_programs": len(NAMES),
+        "whole_changed": whole,
+    }
+
+
+def recorded(traces: Path, reference: Path) -> dict[str, Any]:
+    found, pair = outcomes(traces), compare(traces, reference)
+    groups = [name for name in pair.differ if name.startswith("random_")]
+    return {
+        "pytorch": found["pytorch"],
+        "python": found["python"],
+        "alike": pair.alike,
+        "differ": {name: text for name, text in pair.differ.items() if name not in groups},
+        "random_differ": {name: pair.differ[name] for name in groups},
+        "random_together": A_RECORDING,
+        "not_there": pair.lacks,
+        "changed": found["changed"],
+        "findings": new_findings(traces, reference),
+        "not_recorded": {text: len(names) for text, names in found["said"].items()},
+    }
+
+
+def in_short(found: dict[str, Any]) -> str:
+    """One line about a cell."""
+    if "alike" not in found:
+        return next(iter(found.values()))
+    parts = [f"{found['alike']} recordings alike"]
+    for key, what in (
+        ("differ", "programs differ"), ("random_differ", "random groups differ"),
+        ("not_there", "not in this PyTorch"), ("changed", "changed"),
+        ("whole_changed", "whole programs changed"),
+        ("findings", "rules found more"), ("not_recorded", "facts not recorded"),
+    ):  # fmt: skip
+        if found[key]:
+            parts.append(f"{len(found[key])} {what}")
+    return ", ".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""The programs that every cell records."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from inspect import isfunction
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.programs.language import Program, programs
+
+ROOMS = ("autograd", "formulas", "layers", "writes_and_steps")
+A_RECORDING = 25
+"""Number of random programs in one recording."""
+
+
+def ordinary() -> dict[str, Callable[[Any], None]]:
+    """The programs of tests/programs/ordinary by name."""
+    rooms = [import_module(f"tests.programs.ordinary.{room}") for room in ROOMS]
+    return {
+        name: each
+        for room in rooms
+        for name, each in vars(room).items()
+        if isfunction(each) and not name.startswith("_")
+    }
+
+
+def draw(count: int, start: int, file: Path) -> None:
+    """Draw random programs, always the same for a start, into a file."""
+    drawn: list[Program] = []
+
+    @seed(start)
+    @settings(
+        max_examples=count, database=None, phases=[Phase.generate], deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(programs())
+    def keep(program: Program) -> None:
+        drawn.append(program)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        keep()
+    file.write_bytes(pickle.dumps(drawn[:count]))
+
+
+def random_programs(file: Path) -> list[list[Program]]:
+    """The drawn programs, as many as go into one recording together."""
+    drawn: list[Program] = pickle.loads(file.read_bytes())
+    return [drawn[at : at + A_RECORDING] for at in range(0, len(drawn), A_RECORDING)]
