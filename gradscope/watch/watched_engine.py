@@ -225,7 +225,10 @@ class WatchedEngine:
         return task
 
 
-SAID_AFTERWARDS = ("The differentiated Tensor at index", "One of the differentiated Tensors appears")
+SAID_AFTERWARDS = (
+    "The differentiated Tensor at index",
+    "One of the differentiated Tensors appears",
+)
 """Beginnings of PyTorch's error that an input has no gradient, after a finished backward."""
 
 

@@ -42,6 +42,7 @@ OF_ALL_ROOMS = frozenset(
         "samples",
         "shared",
         "tooling",
+        "matrix",  # many versions of PyTorch and Python
         "watched",  # ordinary programs, which must end watched as they end alone
         "zoo",  # scripts with planted bugs, and what is named of them
     }
