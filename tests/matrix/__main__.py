@@ -1,4 +1,4 @@
-"""Record the same programs in many cells, compare them, and update results.json.
+"""Record the same programs in many cells, compare them, and update docs/versions.json.
 
 make matrix                                 # all cells: hours, and 12 GB in .venv-matrix
 make matrix ARGS='2.10.0 3.14'              # the cells of these versions of PyTorch and Python
@@ -20,11 +20,11 @@ import torch
 
 from tests.matrix.cells import CELLS, HOUSE, REFERENCE, Cell, find_python, interpreter, ran
 from tests.matrix.compared import compare, new_findings, outcomes
-from tests.matrix.programs import A_RECORDING, draw
+from tests.matrix.programs import draw, ordinary
 from tests.matrix.sites import site
 from tests.matrix.unchanged import NAMES, changed
 
-RESULTS = Path(__file__).parent / "results.json"
+RESULTS = HOUSE / "docs/versions.json"
 
 
 def main() -> int:
@@ -58,7 +58,7 @@ def chosen(versions: list[str]) -> list[Cell]:
 
 
 def result(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """What holds in a cell, as it stands in results.json."""
+    """What holds in a cell, as it stands in docs/versions.json."""
     python = find_python(cell.python)
     if python is None:
         return {"not_run": f"Python {cell.python} is not installed here"}
@@ -85,14 +85,16 @@ def result(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, A
 
 def recorded(traces: Path, reference: Path) -> dict[str, Any]:
     found, pair = outcomes(traces), compare(traces, reference)
-    groups = [name for name in pair.differ if name.startswith("random_")]
+    drawn = {name: text for name, text in pair.differ.items() if name.startswith("random_")}
+    count = sum(1 for _ in traces.glob("random_*.json"))
     return {
         "pytorch": found["pytorch"],
         "python": found["python"],
+        "ordinary": len(ordinary()),
+        "random": count,
         "alike": pair.alike,
-        "differ": {name: text for name, text in pair.differ.items() if name not in groups},
-        "random_differ": {name: pair.differ[name] for name in groups},
-        "random_together": A_RECORDING,
+        "differ": {name: text for name, text in pair.differ.items() if name not in drawn},
+        "random_differ": drawn,
         "not_there": pair.lacks,
         "changed": found["changed"],
         "findings": new_findings(traces, reference),
@@ -106,7 +108,7 @@ def in_short(found: dict[str, Any]) -> str:
         return next(iter(found.values()))
     parts = [f"{found['alike']} recordings alike"]
     for key, what in (
-        ("differ", "programs differ"), ("random_differ", "random groups differ"),
+        ("differ", "programs differ"), ("random_differ", "random programs differ"),
         ("not_there", "not in this PyTorch"), ("changed", "changed"),
         ("whole_changed", "whole programs changed"),
         ("findings", "rules found more"), ("not_recorded", "facts not recorded"),

@@ -1,7 +1,7 @@
 """Records all programs inside of a cell: python -m tests.matrix.child FOLDER LEVEL NATIVE DRAWN.
 
-Writes a trace for each ordinary program and for each group of random programs, and `outcomes.json`:
-what each random program returned alone and recorded is the same or not, and errors.
+Writes a trace for each program, and `outcomes.json`: errors, findings, what was not recorded, and
+random programs that returned something else when they were recorded.
 """
 
 from __future__ import annotations
@@ -29,23 +29,20 @@ from tests.programs.running import outcome
 Work = Callable[[], Any]
 
 
-def main(folder: Path, level: str, native: bool, drawn: Path) -> None:
+def main(folder: Path, level: str, native: bool, file: Path) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     found: dict[str, Any] = {"raised": {}, "changed": [], "findings": {}, "said": {}}
     for name, program in ordinary().items():
         keep(found, folder / f"{name}.json", level, native, lambda p=program: p(torch))
-    for number, group in enumerate(random_programs(drawn)):
-        alone = [repr(outcome(torch, each)) for each in group]
+    for number, drawn in enumerate(random_programs(file)):
+        alone = repr(outcome(torch, drawn))
         name = f"random_{number}"
-
-        def all_of(group: Any = group) -> list[str]:
-            return [repr(outcome(torch, each)) for each in group]
-
-        seen = keep(found, folder / f"{name}.json", level, native, all_of)
-        if seen is not None:
-            pairs = zip(group, alone, seen, strict=True)
-            found["changed"] += [repr(each) for each, one, other in pairs if one != other]
+        seen = keep(
+            found, folder / f"{name}.json", level, native, lambda p=drawn: repr(outcome(torch, p))
+        )
+        if seen not in (None, alone):
+            found["changed"].append(repr(drawn))
     found["pytorch"], found["python"] = torch.__version__, sys.version.split()[0]
     (folder / "outcomes.json").write_text(json.dumps(found), encoding="utf-8")
 

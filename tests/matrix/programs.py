@@ -15,8 +15,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.programs.language import Program, programs
 
 ROOMS = ("autograd", "formulas", "layers", "writes_and_steps")
-A_RECORDING = 25
-"""Number of random programs in one recording."""
 
 
 def ordinary() -> dict[str, Callable[[Any], None]]:
@@ -49,7 +47,7 @@ def draw(count: int, start: int, file: Path) -> None:
     file.write_bytes(pickle.dumps(drawn[:count]))
 
 
-def random_programs(file: Path) -> list[list[Program]]:
-    """The drawn programs, as many as go into one recording together."""
+def random_programs(file: Path) -> list[Program]:
+    """The drawn programs."""
     drawn: list[Program] = pickle.loads(file.read_bytes())
-    return [drawn[at : at + A_RECORDING] for at in range(0, len(drawn), A_RECORDING)]
+    return drawn
