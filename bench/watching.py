@@ -119,18 +119,19 @@ def watched(name: str) -> None:
         level: lambda level=level: recorded(level)  # type: ignore[misc]
         for level in ("graph", "engine", "values")
     }
-    ratios = {}
+    ratios: dict[str, float] = {}
     others = peers()
     for who in sorted(OTHERS - others.keys()):
         print(f"    {who}: not installed here", flush=True)
     for who, watch in (ours | others).items():
         rounds = 11 if who in ours else 5
-        ratios[who] = _ratio(step, watch, steps, rounds)
+        ratios[who], more = _cost(step, watch, steps, rounds)
         limit = LIMITS.get(name, {}).get(who)
+        said = f"  {who}, {1e6 * more:,.0f} µs more a step"
         if limit is None:
-            print(f"    {who}: {ratios[who]:.2f} ×", flush=True)
+            print(f"  {said}: {ratios[who]:.2f} ×", flush=True)
         else:
-            report(f"  {who}", ratios[who], limit, "×")
+            report(said, ratios[who], limit, "×")
     if name in FORWARDS:
         logged(name)
     dearest = max(ratios[who] for who in ours)
@@ -156,16 +157,18 @@ def logged(name: str) -> None:
     print(f"    torchlens, a forward: {median(found):.0f} ×", flush=True)
 
 
-def _ratio(step: Step, watch: Watch, steps: int, rounds: int) -> float:
-    """The median over rounds of watched over unwatched, one after the other in each round."""
-    found = []
+def _cost(step: Step, watch: Watch, steps: int, rounds: int) -> tuple[float, float]:
+    """Medians over rounds: watched over unwatched, alternating, and seconds more a step."""
+    ratios, more = [], []
     for _ in range(rounds):
         plain = _seconds(step, steps)
         with watch() as finish:
             _seconds(step, 3)
             seconds = _seconds(step, steps, finish)
-        found.append(seconds / ((plain + _seconds(step, steps)) / 2))
-    return median(found)
+        plain = (plain + _seconds(step, steps)) / 2
+        ratios.append(seconds / plain)
+        more.append((seconds - plain) / steps)
+    return median(ratios), median(more)
 
 
 def _seconds(step: Step, steps: int, finish: Callable[[], None] = _nothing) -> float:
