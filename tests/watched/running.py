@@ -102,7 +102,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     command = [python]
     if level is not None:
-        command += ["-m", "gradscope", "trace", "--level", level, "-o", "trace.json"]
+        command += ["-m", "gradscope", "trace", "--level", *level.split(), "-o", "trace.json"]
     environment = os.environ | SETTINGS
     for name in (
         "PYTHONPATH",

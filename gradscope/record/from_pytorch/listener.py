@@ -10,7 +10,7 @@ from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
-from gradscope.record.from_pytorch.storage_rows import OtherNumbers
+from gradscope.record.from_pytorch.memory.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
 from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
@@ -70,7 +70,8 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
-        self.modules.met = [watcher.before.module, session.acts.met, self._met]
+        told = watcher.before.module, session.acts.met, self._met, self.tensors.shards.met
+        self.modules.met = told
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
 
     def _met(self, module: Any) -> None:
@@ -139,13 +140,18 @@ class PyTorchListener(ProgramNotes):
         if self.paused is not None and self.paused.ended():
             self.session.backward_ended(creates=creates)
 
+    def name_leaves(self, frame: FrameType | None) -> None:
+        """Name the leaves that have no name yet, when this frame calls backward."""
+        is_machinery, tensors = self.session.sites.is_machinery, self.tensors
+        tensors.names.look(frame, is_machinery, self.modules.named, tensors.shards.name)
+
     def backward_begins(
         self, asked: BackwardCall, frame: FrameType | None, since: int
     ) -> PyTorchTask:
         """A graph task starts on this thread."""
         state, sites, contexts = self.local.state, self.session.sites, self.contexts
         if self.tensors.names.nameless:
-            self.tensors.names.look(frame, sites.is_machinery, self.modules.named)
+            self.name_leaves(frame)
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
             root = self._node_numbers()

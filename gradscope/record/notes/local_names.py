@@ -133,6 +133,11 @@ FRAMES = 3
 """Number of frames that are searched, from the one that calls backward outwards."""
 
 
+def _no_name(leaf: Any, number: int) -> str:
+    """No leaf is filled by a library."""
+    return ""
+
+
 class LeafNames:
     """Finds names of leaves outside modules, at the first backward that reaches each leaf."""
 
@@ -152,13 +157,21 @@ class LeafNames:
         frame: FrameType | None,
         is_machinery: Callable[[CodeType], bool],
         has_one: Container[int],
+        filled: Callable[[Any, int], str] = _no_name,
     ) -> None:
-        """Called when this frame calls backward; some leaves have names from modules."""
-        waiting = [each for each in take_all(self.nameless) if each[1] not in has_one]
+        """Called when this frame calls backward; some leaves have names from modules.
+
+        `filled`: the name of a leaf that a library fills from parameters.
+        """
+        waiting = [
+            (leaf, number)
+            for weak, number in take_all(self.nameless)
+            if number not in has_one and (leaf := weak()) is not None
+        ]
         names = names_around(frame, is_machinery, FRAMES) if waiting else {}
-        for weak, number in waiting:
-            name = names.get(id(weak()))
-            if name is not None:
+        for leaf, number in waiting:
+            name = filled(leaf, number) or names.get(id(leaf))
+            if name:
                 self._named.append((number, self._writer.intern(name)))
 
     def flush(self) -> None:

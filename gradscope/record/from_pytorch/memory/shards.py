@@ -1,0 +1,89 @@
+"""Rows of tensors that are divided among ranks, and of leaves into which FSDP gathers parameters.
+
+A forward under FSDP uses a leaf that no module shows: a flat parameter, or the gathered values of
+one parameter. FSDP passes the gradient of the leaf back to the parameters, without the engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from gradscope.record.notes.log import take_all
+from gradscope.trace.schema import NONE, Gathered, Shard, Tensor
+from gradscope.watch.in_place.sharded import (
+    flattened_in,
+    gathered_in,
+    gathers,
+    is_sharded,
+    local_part,
+    placements_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gradscope.trace.writer import Writer
+
+
+class ShardRows:
+    """Collects these rows for one recording."""
+
+    def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
+        self._writer = writer
+        self._number_of = number_of
+        self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
+        self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
+        self._gathered: list[tuple[int, list[int], list[str]]] = []
+
+    def met(self, module: Any) -> None:
+        """Called once for each module of a model."""
+        if gathers(module):
+            self._modules.append(ref(module))
+
+    def described(self, number: int, tensor: Any) -> None:
+        """Called when a tensor gets its row."""
+        if is_sharded(tensor):
+            own = local_part(tensor)
+            local, bytes = tuple(map(int, own.shape)), int(own.numel() * own.element_size())
+            self._shards.append((number, local, placements_of(tensor), bytes))
+
+    def flat(self, leaf: Any, number: int) -> None:
+        """Called when a leaf gets a number: a flat parameter gets a row here."""
+        names, parameters = flattened_in(leaf)
+        if names:
+            self._hold(number, parameters, names)
+
+    def name(self, leaf: Any, number: int) -> str:
+        """The name of a leaf that FSDP fills, which no module shows; "" for any other."""
+        names, _ = flattened_in(leaf)
+        if names:
+            return f"flat parameter of {names[0]} … {names[-1]}"
+        modules = [module for weak in self._modules if (module := weak()) is not None]
+        parts = (part for module in modules for part in gathered_in(module))
+        for parameter, name in [(own, name) for whole, own, name in parts if whole is leaf]:
+            self._hold(number, [parameter], [name])
+            return f"gathered {name or 'parameter'}"
+        return ""
+
+    def _hold(self, number: int, parameters: list[Any], names: list[str]) -> None:
+        numbers = [self._number_of(each) for each in parameters]
+        self._gathered.append((number, [each for each in numbers if each != NONE], names))
+
+    def flush(self, merged: Mapping[int, int]) -> None:
+        """Pass new rows to the writer; `merged`: tensors that are the same as others."""
+        intern = self._writer.intern
+        shards, gathered = take_all(self._shards), take_all(self._gathered)
+        if shards:
+            number, local, placements, sizes = zip(*shards, strict=True)
+            tensor = [merged.get(each, each) for each in number]
+            texts = [intern(each) for each in placements]
+            rows = {"tensor": tensor, "local": [*local], "placements": texts}
+            self._writer.block(Shard, rows)
+            self._writer.block(Tensor, {"id": tensor, "bytes": [*sizes]}, amend=True)
+        if gathered:
+            leaf, parameters, names = zip(*gathered, strict=True)
+            self._writer.block(Gathered, {
+                "leaf": [*leaf], "parameters": [*parameters],
+                "names": [[intern(name) for name in each] for each in names],
+            })  # fmt: skip
