@@ -78,12 +78,16 @@ class Training:
     def sharing_memory(self, tensors: Iterable[int]) -> set[int]:
         """The leaves that share memory with one of these, including these.
 
-        FSDP computes with one flat parameter, and the optimizer holds views of its memory.
+        FSDP computes with one flat parameter, and the optimizer holds views of its memory; or with
+        leaves into which it gathers parameters.
         """
         tensors, table = set(tensors), self.trace.table(Tensor)
         storages, ids = table["storage"], table["id"]
         theirs = storages[np.isin(ids, list(tensors)) & (storages != NONE)]
-        return tensors | set(ids[np.isin(storages, theirs) & table["leaf"]].tolist())
+        found = tensors | set(ids[np.isin(storages, theirs) & table["leaf"]].tolist())
+        sharding = self.trace.once(Sharding)
+        found |= {one for each in found for one in sharding.leaves.get(each, ())}
+        return sharding.with_parameters(found)
 
     @cached_property
     def sharded(self) -> set[int]:

@@ -70,9 +70,13 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
+            self.tensors.shards.measure = self._measure if values.on else None
         told = watcher.before.module, session.acts.met, self._met, self.tensors.shards.met
         self.modules.met = told
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
+
+    def _measure(self, leaf: Any, number: int) -> None:
+        self.values.look(Place.LEAF, leaf, tensor=number)
 
     def _met(self, module: Any) -> None:
         """Called once for each module of a model."""

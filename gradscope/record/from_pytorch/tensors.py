@@ -89,7 +89,7 @@ class PyTorchTensors:
         except RuntimeError:  # the shape of a lazy parameter is not known yet
             return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
-        self.shards.flat(tensor, number)
+        self.shards.leaf(tensor, number)
         return number
 
     def leaves(self) -> list[Any]:

@@ -32,6 +32,8 @@ class ShardRows:
     def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
         self._writer = writer
         self._number_of = number_of
+        self.measure: Callable[[Any, int], None] | None = None
+        """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
@@ -48,8 +50,10 @@ class ShardRows:
             local, bytes = tuple(map(int, own.shape)), int(own.numel() * own.element_size())
             self._shards.append((number, local, placements_of(tensor), bytes))
 
-    def flat(self, leaf: Any, number: int) -> None:
+    def leaf(self, leaf: Any, number: int) -> None:
         """Called when a leaf gets a number: a flat parameter gets a row here."""
+        if self.measure is not None and is_sharded(leaf):
+            self.measure(leaf, number)
         names, parameters = flattened_in(leaf)
         if names:
             self._hold(number, parameters, names)

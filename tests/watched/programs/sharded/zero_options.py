@@ -41,4 +41,5 @@ train("groups", model, ZeroRedundancyOptimizer(groups, torch.optim.SGD, lr=1e-2,
 model = net()
 averaged = PostLocalSGDOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), PeriodicModelAverager(period=2))
 train("averaged", model, averaged)
+dist.barrier()
 dist.destroy_process_group()
