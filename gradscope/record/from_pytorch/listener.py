@@ -210,6 +210,13 @@ class PyTorchListener(ProgramNotes):
         """A callback at the end of a backward."""
         self.tasks.called_back(self.local.state.task, callback)
 
+    def exchanges(
+        self, token: Any, group: str, ranks: int, shape: Sequence[int], dtype: Any
+    ) -> None:
+        """What a collective passes."""
+        text, _ = self.tensors.kinds.dtype(dtype)
+        self.tensors.shards.exchanges(token, group, ranks, tuple(shape), text)
+
     # -- level `values` -------------------------------------------------------------------------
 
     def hook_given(self, token: Any, grad: Any, nr: int) -> None:

@@ -45,7 +45,7 @@ HISTORY = {
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
     (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
-    (1, 14): "shard, gathered",
+    (1, 14): "shard, gathered, collective",
 }
 
 SINCE = {
@@ -58,6 +58,7 @@ SINCE = {
     "source": (1, 13),
     "shard": (1, 14),
     "gathered": (1, 14),
+    "collective": (1, 14),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

@@ -1,4 +1,4 @@
-"""Tensors that are divided among the ranks of distributed training."""
+"""What ranks of distributed training share: tensors, and collective operations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from gradscope.trace.schema.declare import (
     NONE,
     Ints,
     Row,
+    SpanId,
     TensorId,
     TensorIds,
     Text,
@@ -37,3 +38,14 @@ class Gathered(Row):
     leaf: TensorId = NONE
     parameters: TensorIds = ()  # empty for a flat parameter that is itself the parameter
     names: Texts = ()  # of the parameters, by FSDP's names
+
+
+@table("collective")
+class Collective(Row):
+    """What a collective operation exchanges. Its name and times are those of its span."""
+
+    span: SpanId = NONE
+    group: Text = ""  # the name of the group: "default_pg", "mesh_data"
+    ranks: int = 0  # number of ranks in the group
+    shape: Ints = ()  # of the tensor that this rank passes; of several, the first
+    dtype: Text = ""  # "": it passes no tensor

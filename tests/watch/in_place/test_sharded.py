@@ -10,9 +10,10 @@ import pytest
 
 from gradscope.analysis.answers.why_none import gradient_of
 from gradscope.analysis.identity.sharding import Sharding
+from gradscope.analysis.timing.spans import spans
 from gradscope.scene.answers.grad_of import grad_of
 from gradscope.scene.answers.registered_hooks import hooks
-from gradscope.trace.schema import Gathered, Place, Shard, Storage, Tensor, Value
+from gradscope.trace.schema import Collective, Gathered, Place, Shard, Storage, Tensor, Value
 from gradscope.trace.trace import Trace
 from gradscope.watch.in_place.sharded import is_sharded, local_part, placements_of
 from tests.record.from_pytorch.watching import recorded
@@ -141,9 +142,7 @@ def test_a_flat_parameter_says_what_it_holds(mesh: Any) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Linear(6, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrapped = FullyShardedDataParallel(
-            net, device_id=torch.device("cpu"), use_orig_params=True
-        )
+        wrapped = FullyShardedDataParallel(net, device_id=torch.device("cpu"), use_orig_params=True)
         _, trace = recorded(lambda: train(wrapped))
 
     (row,) = trace.rows(Gathered)
@@ -167,6 +166,37 @@ def test_hooks_of_fsdp_are_not_those_of_the_program(mesh: Any) -> None:
     (library,) = (topic for topic in answer.sections if "distributed" in topic.title)
     assert any("FSDPState._pre_forward" in line for line in library.lines)
     assert all(line.startswith("torch.distributed.fsdp.") for line in library.lines)
+
+
+def test_a_collective_says_what_it_passes_and_among_which_ranks(mesh: Any) -> None:
+    import torch
+    import torch.distributed as dist
+
+    def program() -> None:
+        dist.all_reduce(torch.ones(2, 3))
+        dist.all_gather([torch.ones(4, dtype=torch.int64)] * 2, torch.ones(4, dtype=torch.int64))
+        dist.barrier()
+        dist.reduce_scatter(torch.ones(1), input_list=[torch.ones(1)] * 2, group=mesh.get_group())
+
+    _, trace = recorded(program)
+
+    titles = [each.title for each in spans(trace)]
+    assert titles == [
+        "all_reduce [2, 3] float32, 2 ranks of default_pg",
+        "all_gather [4] int64, 2 ranks of default_pg",
+        "barrier 2 ranks of default_pg",
+        titles[-1],
+    ]
+    assert titles[-1].startswith("reduce_scatter [1] float32, 2 ranks of ")
+
+
+def test_fsdp_calls_collectives(mesh: Any) -> None:
+    _, trace = recorded(lambda: train(model(mesh)))
+
+    rows = [*trace.rows(Collective)]
+    assert len(rows) == 2 * 2  # a gathering, and a scattered sum, in each step
+    assert {(row.ranks, row.dtype) for row in rows} == {(2, "float32")}
+    assert all(row.shape for row in rows)
 
 
 def test_other_tensors_have_no_row(mesh: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rows of tensors that are divided among ranks, and of leaves into which FSDP gathers parameters.
+"""Rows of what ranks share: divided tensors, leaves into which FSDP gathers them, collectives.
 
 A forward under FSDP uses a leaf that no module shows: a flat parameter, or the gathered values of
 one parameter. FSDP passes the gradient of the leaf back to the parameters, without the engine.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Gathered, Shard, Tensor
+from gradscope.trace.schema import NONE, Collective, Gathered, Shard, Tensor
 from gradscope.watch.in_place.sharded import (
     flattened_in,
     gathered_in,
@@ -37,6 +38,7 @@ class ShardRows:
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
+        self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
 
     def met(self, module: Any) -> None:
         """Called once for each module of a model."""
@@ -74,6 +76,12 @@ class ShardRows:
         numbers = [self._number_of(each) for each in parameters]
         self._gathered.append((number, [each for each in numbers if each != NONE], names))
 
+    def exchanges(
+        self, span: int, group: str, ranks: int, shape: tuple[int, ...], dtype: int
+    ) -> None:
+        """A collective passes a tensor with this shape."""
+        self._collectives.append((span, self._writer.intern(group), ranks, shape, dtype))
+
     def flush(self, merged: Mapping[int, int]) -> None:
         """Pass new rows to the writer; `merged`: tensors that are the same as others."""
         intern = self._writer.intern
@@ -85,6 +93,8 @@ class ShardRows:
             rows = {"tensor": tensor, "local": [*local], "placements": texts}
             self._writer.block(Shard, rows)
             self._writer.block(Tensor, {"id": tensor, "bytes": [*sizes]}, amend=True)
+        names = "span", "group", "ranks", "shape", "dtype"
+        put(self._writer.block, Collective, names, self._collectives)
         if gathered:
             leaf, parameters, names = zip(*gathered, strict=True)
             self._writer.block(Gathered, {

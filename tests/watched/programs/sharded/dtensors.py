@@ -4,16 +4,24 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor, ones, zeros
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, ones, zeros
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
 mesh = init_device_mesh("cpu", (2,))
 torch.manual_seed(0)
+
+
+def spread(tensor: torch.Tensor, placement) -> DTensor:
+    own = tensor.chunk(2, placement.dim)[0] if placement.is_shard() else tensor
+    shape, stride = tensor.shape, tensor.stride()
+    return DTensor.from_local(own, mesh, [placement], run_check=False, shape=shape, stride=stride)
+
+
 whole = torch.randn(5, 4)  # 5 rows on 2 ranks
-w = nn.Parameter(distribute_tensor(whole, mesh, [Shard(0)], src_data_rank=None))
-x = distribute_tensor(torch.randn(3, 5), mesh, [Replicate()], src_data_rank=None)
-y = (x.relu() @ distribute_tensor(torch.randn(5, 4), mesh, [Replicate()], src_data_rank=None)).exp().sum()
+w = nn.Parameter(spread(whole, Shard(0)))
+x = spread(torch.randn(3, 5), Replicate())
+y = (x.relu() @ spread(torch.randn(5, 4), Replicate())).exp().sum()
 print(y.to_local().item().hex())
 z = (w.sin() * 2 + 1).t().contiguous()
 z.sum().to_local().backward()
@@ -29,7 +37,7 @@ print(ones(4, 2, device_mesh=mesh, placements=[Shard(1)]).to_local().shape, zero
 layer = distribute_module(nn.Linear(4, 4), mesh)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
 for step in range(2):
-    loss = layer(distribute_tensor(torch.ones(2, 4), mesh, [Replicate()], src_data_rank=None)).square().mean()
+    loss = layer(spread(torch.ones(2, 4), Replicate())).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
