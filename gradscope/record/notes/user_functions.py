@@ -28,8 +28,8 @@ def name_of(function: Any) -> str:
     if is_a(function, CallableWrapper):
         function = function.hook
     own = written(function)
-    home = own.__module__ if own is not None else ""
-    if type(home) is str and home.startswith(LIBRARY):
+    home = "" if own is None else own.__module__
+    if own is not None and type(home) is str and home.startswith(LIBRARY):
         return f"{home.partition('._')[0]}.{own.__qualname__}"
     return str((function if is_a(function, _NAMED) else type(function)).__qualname__)
 
