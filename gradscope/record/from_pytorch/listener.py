@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -70,13 +71,11 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
-            self.tensors.shards.measure = self._measure if values.on else None
+            if values.on:
+                self.tensors.shards.measure = partial(values.look, Place.LEAF)
         told = watcher.before.module, session.acts.met, self._met, self.tensors.shards.met
         self.modules.met = told
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
-
-    def _measure(self, leaf: Any, number: int) -> None:
-        self.values.look(Place.LEAF, leaf, tensor=number)
 
     def _met(self, module: Any) -> None:
         """Called once for each module of a model."""
@@ -144,18 +143,13 @@ class PyTorchListener(ProgramNotes):
         if self.paused is not None and self.paused.ended():
             self.session.backward_ended(creates=creates)
 
-    def name_leaves(self, frame: FrameType | None) -> None:
-        """Name the leaves that have no name yet, when this frame calls backward."""
-        is_machinery, tensors = self.session.sites.is_machinery, self.tensors
-        tensors.names.look(frame, is_machinery, self.modules.named, tensors.shards.name)
-
     def backward_begins(
         self, asked: BackwardCall, frame: FrameType | None, since: int
     ) -> PyTorchTask:
         """A graph task starts on this thread."""
         state, sites, contexts = self.local.state, self.session.sites, self.contexts
         if self.tensors.names.nameless:
-            self.name_leaves(frame)
+            self.tensors.names.look(frame, sites.is_machinery, self.modules.named)
         root = asked.roots[0][0]
         if len(asked.roots) > 1:
             root = self._node_numbers()

@@ -48,7 +48,8 @@ class PyTorchStops:
         """Find the nodes that lead to these tensors, before a backward starts from them."""
         source = self._source
         if source.watcher is not None:
-            source.listener.name_leaves(frame)
+            is_machinery = source.session.sites.is_machinery
+            source.listener.tensors.names.look(frame, is_machinery, source.listener.modules.named)
             source.faults.guarded("a graph was looked at", source.watcher.reach, tensors)
 
     def so_far(self, *, running: bool) -> None:

@@ -59,9 +59,9 @@ class PyTorchTensors:
         self._ready: list[dict[str, Any]] = []  # rows that are already in columns
         self.constants: dict[Any, int] = {}  # tensors without a graph, by traversal and memory
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
-        self.names = LeafNames(writer)
-        self.buffers = BufferNames(writer, self.key)
         self.shards = ShardRows(writer, self.number_of)
+        self.names = LeafNames(writer, self.shards.name)
+        self.buffers = BufferNames(writer, self.key)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
         """Returns the number of a tensor that already has a row and the number of its storage."""
         self._turned: list[tuple[int, bool, bool]] = []

@@ -141,8 +141,9 @@ def _no_name(leaf: Any, number: int) -> str:
 class LeafNames:
     """Finds names of leaves outside modules, at the first backward that reaches each leaf."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, filled: Callable[[Any, int], str] = _no_name) -> None:
         self._writer = writer
+        self._filled = filled  # returns the name of a leaf that a library fills from parameters
         self.nameless: list[tuple[ref[Any], int]] = []
         """Leaves that have not been searched for."""
         self._named: list[tuple[int, int]] = []
@@ -157,12 +158,8 @@ class LeafNames:
         frame: FrameType | None,
         is_machinery: Callable[[CodeType], bool],
         has_one: Container[int],
-        filled: Callable[[Any, int], str] = _no_name,
     ) -> None:
-        """Called when this frame calls backward; some leaves have names from modules.
-
-        `filled`: the name of a leaf that a library fills from parameters.
-        """
+        """Called when this frame calls backward; some leaves have names from modules."""
         waiting = [
             (leaf, number)
             for weak, number in take_all(self.nameless)
@@ -170,7 +167,7 @@ class LeafNames:
         ]
         names = names_around(frame, is_machinery, FRAMES) if waiting else {}
         for leaf, number in waiting:
-            name = filled(leaf, number) or names.get(id(leaf))
+            name = self._filled(leaf, number) or names.get(id(leaf))
             if name:
                 self._named.append((number, self._writer.intern(name)))
 

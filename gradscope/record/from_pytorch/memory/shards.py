@@ -33,7 +33,7 @@ class ShardRows:
     def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
         self._writer = writer
         self._number_of = number_of
-        self.measure: Callable[[Any, int], None] | None = None
+        self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
@@ -55,7 +55,7 @@ class ShardRows:
     def leaf(self, leaf: Any, number: int) -> None:
         """Called when a leaf gets a number: a flat parameter gets a row here."""
         if self.measure is not None and is_sharded(leaf):
-            self.measure(leaf, number)
+            self.measure(leaf, tensor=number)
         names, parameters = flattened_in(leaf)
         if names:
             self._hold(number, parameters, names)
