@@ -199,6 +199,8 @@ def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
             f"{name} is not a leaf: a backward passes its gradient on and does not keep it in "
             ".grad, unless retain_grad() was called on it."
         )
+    if trace.once(Sharding).is_elsewhere(row):
+        return f"This rank holds no part of {name}: FSDP passes its gradient to other ranks."
     if story.brought:
         return _of_brought(story)
     if came := _came(trace, tensor):

@@ -39,6 +39,11 @@ class Sharding:
             found.update(self.gathered[leaf].parameters)
         return found
 
+    def is_elsewhere(self, row: Tensor) -> bool:
+        """Whether all elements of a parameter that FSDP gathers are on other ranks."""
+        shard = self.shards.get(row.id)
+        return row.id in self.leaves and 0 in (row.shape if shard is None else shard.local)
+
     def in_words(self, tensor: int, whole: str) -> str:
         """The shape and dtype of a tensor, with the part on this rank."""
         return part_in_words(self.shards.get(tensor), whole)

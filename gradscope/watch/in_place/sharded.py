@@ -7,6 +7,7 @@ the module that FSDP shards, already has. PyTorch's modules are not imported, on
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 from gradscope.watch.in_place.by_identity import attributes, is_a
@@ -54,7 +55,9 @@ def gathers(module: Any) -> bool:
 def gathered_in(module: Any) -> list[tuple[Any, Any, str]]:
     """The leaves into which `fully_shard` gathers parameters: leaf, parameter and its name."""
     states: Any = sys.modules.get(STATES)
-    state = states and states._get_module_state(module)
+    state = None
+    with suppress(AssertionError):  # it is gone
+        state = states and states._get_module_state(module)
     groups = getattr(state, "_fsdp_param_groups", None)  # until 2.12 there is one
     groups = [getattr(state, "_fsdp_param_group", None)] if groups is None else groups
     parts = [attributes(each) for group in groups for each in getattr(group, "fsdp_params", ())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradscope.analysis.answers.why_none import gradient_of
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.program.training import Training
@@ -41,6 +42,21 @@ def test_a_gradient_that_reaches_the_gathered_leaf_reaches_the_parameter() -> No
     assert trace.once(Training).times_reached == {1: 1, 2: 1}
     assert trace.once(Training).sharing_memory({1}) == {1, 2}
     assert trace.once(Training).sharing_memory({3}) == {3}
+
+
+def test_a_parameter_without_elements_on_this_rank_gets_no_gradient() -> None:
+    trace = trace_of(
+        Tensor(1, shape=(5,), leaf=True, requires_grad=True, name="b"),
+        Tensor(2, shape=(5,), leaf=True, requires_grad=True),
+        Shard(1, local=(0,), placements="Shard(0)"),
+        Gathered(2, parameters=(1,), names=("b",)),
+        Node(7, "AccumulateGrad", inputs=(2,)),
+        GraphTask(0, roots=(7,)),
+        Accumulate(seq=0, task=0, node=7, tensor=2),
+    )
+
+    assert gradient_of(trace, 1).answer.startswith("This rank holds no part of b")
+    assert gradient_of(trace, 2).answer.startswith("1 of 1 backwards sent")
 
 
 def test_what_fsdp_does_is_said_of_both() -> None:

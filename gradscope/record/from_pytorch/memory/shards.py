@@ -6,6 +6,7 @@ one parameter. FSDP passes the gradient of the leaf back to the parameters, with
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -36,6 +37,8 @@ class ShardRows:
         self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
+        self._parts: dict[int, tuple[ref[Any], ref[Any], str]] = {}
+        """By the id() of a leaf that FSDP fills: the leaf, its parameter, and the name of that."""
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
         self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
@@ -48,9 +51,10 @@ class ShardRows:
     def described(self, number: int, tensor: Any) -> None:
         """Called when a tensor gets its row."""
         if is_sharded(tensor):
-            own = local_part(tensor)
-            local, bytes = tuple(map(int, own.shape)), int(own.numel() * own.element_size())
-            self._shards.append((number, local, placements_of(tensor), bytes))
+            own = local_part(tensor)  # its sizes may be symbolic, while torch.compile traces
+            local = tuple(size if type(size) is int else NONE for size in own.shape)
+            size = prod(local) * own.element_size() if NONE not in local else 0
+            self._shards.append((number, local, placements_of(tensor), size))
 
     def leaf(self, leaf: Any, number: int) -> None:
         """Called when a leaf gets a number: a flat parameter gets a row here."""
@@ -65,12 +69,24 @@ class ShardRows:
         names, _ = flattened_in(leaf)
         if names:
             return f"flat parameter of {names[0]} … {names[-1]}"
+        if not self._is_gathered(leaf):
+            self._look_at_modules()
+        if not self._is_gathered(leaf):
+            return ""
+        _, parameter, name = self._parts[id(leaf)]
+        self._hold(number, [each for each in [parameter()] if each is not None], [name])
+        return f"gathered {name or 'parameter'}"
+
+    def _is_gathered(self, leaf: Any) -> bool:
+        return id(leaf) in self._parts and self._parts[id(leaf)][0]() is leaf
+
+    def _look_at_modules(self) -> None:
         modules = [module for weak in self._modules if (module := weak()) is not None]
-        parts = (part for module in modules for part in gathered_in(module))
-        for parameter, name in [(own, name) for whole, own, name in parts if whole is leaf]:
-            self._hold(number, [parameter], [name])
-            return f"gathered {name or 'parameter'}"
-        return ""
+        self._parts = {
+            id(whole): (ref(whole), ref(own), name)
+            for module in modules
+            for whole, own, name in gathered_in(module)
+        }
 
     def _hold(self, number: int, parameters: list[Any], names: list[str]) -> None:
         numbers = [self._number_of(each) for each in parameters]
