@@ -10,6 +10,7 @@ from typing import Any
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import node_names
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import member
@@ -43,7 +44,7 @@ KINDS: dict[str, type[IntEnum]] = {
     "place": Place,
     "why": Why,
 }
-SIZES = ("shape", "strides", "bad", "histogram")
+SIZES = ("shape", "local", "strides", "bad", "histogram")
 
 
 class Cells:
@@ -93,6 +94,8 @@ class Cells:
             return "yes" if value else "no"
         if column.name == "arguments":
             return in_words(arguments_of(value)) or str(value)
+        if column.many and column.interned:
+            return ", ".join(map(str, value))
         return number(value) if isinstance(value, float) else str(value)
 
     def _refer(self, table: str, id: int) -> str:
@@ -121,7 +124,9 @@ class Cells:
         row = self.trace.table(Tensor).row(id)
         named = leaf(self.trace, id) if row.leaf else None
         name = named.name if named else row.name
-        parts = (name, shape(row.shape), row.dtype, f"(tensor {id})")
+        kind = f"{shape(row.shape)} {row.dtype}".strip()
+        kind = self.trace.once(Sharding).in_words(id, kind)
+        parts = (name, kind, f"(tensor {id})")
         return " ".join(part for part in parts if part)
 
     def op(self, id: int) -> str:

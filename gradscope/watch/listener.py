@@ -275,6 +275,12 @@ class Listener(ProgramListener, Protocol):
         """After a hook: the leaf whose gradient it received, or its result."""
         ...
 
+    def exchanges(
+        self, token: Any, group: str, ranks: int, shape: Sequence[int], dtype: Any
+    ) -> None:
+        """A collective, whose span has this token, passes a tensor (dtype None: none)."""
+        ...
+
     def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...
     def handed_over(self, task: Any, grads: Sequence[Any]) -> None:
         """The gradients that a backward has returned to its caller."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.identity.backwards import backward_numbers
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import Site, site_of, site_of_row
 from gradscope.analysis.lookups import member
 from gradscope.analysis.program.acts import Acts, Done, by_of, moved_by
@@ -145,6 +146,7 @@ def _passed_over(happened: list[Happening]) -> Iterator[Happening]:
             empty = each.how == "to None"
         elif each.part is GradAct.CLEARED and each.how:
             empty = each.how == "to None" or empty
+        empty &= not isinstance(each.facts, StepAct) or each.facts.none > 0
         passes = empty and each.part is GradAct.STEPPED and not each.moved[0] > 0
         yield replace(each, how=PASSED_OVER) if passes else each
 
@@ -209,8 +211,7 @@ def _merged(happened: list[Happening]) -> list[Happening]:
     return list(found.values())
 
 
-_Look = tuple[float, str]
-"""A norm, and the values that are not finite."""
+_Look = tuple[float, str]  # a norm, and the values that are not finite
 _UNSEEN: _Look = NOT_KNOWN, ""
 
 
@@ -225,12 +226,12 @@ class _Told:
         self.trace = trace
         self.tensor = tensor
         self.leaf = bool(trace.table(Tensor).row(tensor).leaf)
+        self.own = trace.once(Sharding).held_in(tensor)  # leaves that receive its gradient
         inputs = trace.table(Node).ragged("inputs")
-        places = distinct(inputs.owners[inputs.values == tensor])
+        places = distinct(inputs.owners[np.isin(inputs.values, self.own)])
         self._rows = {row.id: row for row in trace.table(Node).take(places)}
         self.nodes = tuple(self._rows)
-        self._numbers = backward_numbers(trace)
-        self._acts = trace.once(Acts)
+        self._numbers, self._acts = backward_numbers(trace), trace.once(Acts)
 
     # The engine ----------------------------------------------------------------------------------
 
@@ -325,7 +326,7 @@ class _Told:
     def _places(self, node: int) -> set[int | None]:
         """The inputs of nodes that receive this tensor's gradient."""
         inputs = self._rows[node].inputs
-        return {place for place, each in enumerate(inputs) if each == self.tensor}
+        return {place for place, each in enumerate(inputs) if each in self.own}
 
     @cached_property
     def _arrived(self) -> set[int]:

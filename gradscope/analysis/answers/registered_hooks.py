@@ -45,6 +45,8 @@ ANYWHERE = frozenset((
     HookKind.OPTIMIZER_PRE, HookKind.OPTIMIZER_POST, HookKind.PACK, HookKind.UNPACK, HookKind.POST,
 ))  # fmt: skip
 """Kinds for which it is not recorded on what they were registered."""
+LIBRARY = "torch."
+"""Prefix of the names of hooks of PyTorch's distributed training."""
 MACHINERY = "BackwardHook."
 """Prefix of the names of hooks with which the engines call module hooks."""
 
@@ -84,6 +86,11 @@ class Hook:
     @property
     def is_machinery(self) -> bool:
         return self.name.startswith(MACHINERY)
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether PyTorch registered it: `written` is then the line that made PyTorch do so."""
+        return self.name.startswith(LIBRARY)
 
 
 @dataclass(frozen=True, slots=True)

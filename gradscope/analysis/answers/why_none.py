@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.identity.leaves import fill_leaves, leaves_with_node
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.program.acts import Done, by_of, cut_in_words
 from gradscope.analysis.program.training import Training
@@ -105,15 +106,15 @@ def _explained_by(trace: Trace, tensor: int) -> Finding | None:
 
 
 def _brought(trace: Trace, tensor: int) -> int:
-    events = trace.table(Accumulate)
-    return len(distinct(events["task"][events["tensor"] == tensor]))
+    events, own = trace.table(Accumulate), trace.once(Sharding).held_in(tensor)
+    return len(distinct(events["task"][np.isin(events["tensor"], own)]))
 
 
 def _came(trace: Trace, tensor: int) -> int:
     """Number of backwards that ran the node that accumulates into its .grad."""
     nodes, begun = trace.table(Node), trace.table(NodeBegin)
-    fills = fill_leaves(trace)
-    fills[fills] = [row.inputs == (tensor,) for row in nodes.take(np.flatnonzero(fills))]
+    fills, own = fill_leaves(trace), trace.once(Sharding).held_in(tensor)
+    fills[fills] = [{*row.inputs} <= {*own} for row in nodes.take(np.flatnonzero(fills))]
     return len(distinct(begun["task"][np.isin(begun["node"], nodes["id"][fills])]))
 
 
@@ -198,6 +199,8 @@ def _answer(trace: Trace, tensor: int, story: LeafGradient) -> str:
             f"{name} is not a leaf: a backward passes its gradient on and does not keep it in "
             ".grad, unless retain_grad() was called on it."
         )
+    if trace.once(Sharding).is_elsewhere(row):
+        return f"This rank holds no part of {name}: FSDP passes its gradient to other ranks."
     if story.brought:
         return _of_brought(story)
     if came := _came(trace, tensor):

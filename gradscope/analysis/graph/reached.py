@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.identity.leaves import leaf_of
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Accumulate, Capture, Module, Node, Tensor
 from gradscope.trace.trace import Trace
@@ -34,7 +35,10 @@ def parameters(trace: Trace) -> ParametersReached:
 
 
 def reached_leaves(trace: Trace) -> set[int]:
-    """Leaves in whose `.grad` a gradient arrived, or whose gradient `autograd.grad` returned."""
+    """Leaves in whose `.grad` a gradient arrived, or whose gradient `autograd.grad` returned.
+
+    A parameter counts if FSDP gathered its values into such a leaf.
+    """
     found = set(trace.table(Accumulate)["tensor"].tolist())
     nodes = trace.table(Node)
     captured = nodes.positions(distinct(trace.table(Capture)["node"]))
@@ -42,4 +46,4 @@ def reached_leaves(trace: Trace) -> set[int]:
         leaf = leaf_of(trace, node)
         if leaf is not None and leaf.tensor != NONE:
             found.add(leaf.tensor)
-    return found
+    return trace.once(Sharding).with_parameters(found)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.identity.given_names import given_names
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Node, Op, Tensor
+from gradscope.trace.schema import NONE, Node, Op, Shard, Tensor
 from gradscope.trace.trace import Trace
 
 ACCUMULATE_GRAD = "AccumulateGrad"
@@ -26,6 +27,7 @@ class NamedLeaf:
     guessed: bool  # the name is from the line `name = torch.…(…)`, or from that of its first use
     shape: tuple[int, ...]
     dtype: str
+    shard: Shard | None = None  # if it is divided among ranks
 
     @property
     def title(self) -> str:
@@ -65,7 +67,8 @@ def leaf(trace: Trace, tensor_id: int) -> NamedLeaf | None:
     guess = ""
     if not tensor.name:
         guess = _assigned_name(trace, tensor) or trace.once(given_names).get(tensor_id, "")
-    return NamedLeaf(tensor.id, tensor.name or guess, bool(guess), tensor.shape, tensor.dtype)
+    name, shard = tensor.name or guess, trace.once(Sharding).shards.get(tensor_id)
+    return NamedLeaf(tensor.id, name, bool(guess), tensor.shape, tensor.dtype, shard)
 
 
 def _assigned_name(trace: Trace, tensor: Tensor) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.aliases import also
 from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, fill_leaves, leaf
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.lookups import Ids, as_written
 from gradscope.analysis.program.acts import Acts, Optimizer, parameters
@@ -77,12 +78,16 @@ class Training:
     def sharing_memory(self, tensors: Iterable[int]) -> set[int]:
         """The leaves that share memory with one of these, including these.
 
-        FSDP computes with one flat parameter, and the optimizer holds views of its memory.
+        FSDP computes with one flat parameter, and the optimizer holds views of its memory; or with
+        leaves into which it gathers parameters.
         """
         tensors, table = set(tensors), self.trace.table(Tensor)
         storages, ids = table["storage"], table["id"]
         theirs = storages[np.isin(ids, list(tensors)) & (storages != NONE)]
-        return tensors | set(ids[np.isin(storages, theirs) & table["leaf"]].tolist())
+        found = tensors | set(ids[np.isin(storages, theirs) & table["leaf"]].tolist())
+        sharding = self.trace.once(Sharding)
+        found |= {one for each in found for one in sharding.leaves.get(each, ())}
+        return sharding.with_parameters(found)
 
     @cached_property
     def sharded(self) -> set[int]:
@@ -117,13 +122,18 @@ class Training:
         """The number of backwards in which each leaf received a gradient."""
         events = self.trace.table(Accumulate)
         tensors, times = np.unique(events["tensor"], return_counts=True)
-        return dict(zip(tensors.tolist(), times.tolist(), strict=True))
+        found = dict(zip(tensors.tolist(), times.tolist(), strict=True))
+        for tensor, row in self.trace.once(Sharding).gathered.items():
+            for each in row.parameters:
+                found[each] = max(found.get(each, 0), found.get(tensor, 0))
+        return found
 
     def reached_in(self, tasks: set[int]) -> set[int]:
         """Leaves that received a gradient in these backwards."""
         events = self.trace.table(Accumulate)
         inside = np.isin(events["task"], list(tasks))
-        return set(events["tensor"][inside].tolist())
+        found = events["tensor"][inside].tolist()
+        return self.trace.once(Sharding).with_parameters(found)
 
     @cached_property
     def written(self) -> frozenset[int]:

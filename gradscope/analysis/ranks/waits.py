@@ -1,9 +1,9 @@
 """Which rank waited for which in collectives, inferred from when each rank entered them.
 
-The trace does not have the group of a collective, so calls are matched by their order: the first
-one of each rank, the second one, as long as all ranks called the same. A rank waited for the last
-one to enter, if its own call had not ended by then. Waits inside of DistributedDataParallel are
-in C++, and not recorded.
+The groups of collectives are not compared: calls are matched by their order, the first one of each
+rank, the second one, as long as all ranks called the same. A rank waited for the last one to enter,
+if its own call had not ended by then. Waits inside of DistributedDataParallel are in C++, and not
+recorded.
 """
 
 from __future__ import annotations

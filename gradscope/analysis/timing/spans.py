@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.lookups import Ids, member
-from gradscope.trace.schema import NONE, Mark, Phase, Span
+from gradscope.trace.schema import NONE, Collective, Mark, Phase, Span
 from gradscope.trace.trace import Trace
 
 
@@ -22,6 +22,12 @@ class NamedSpan:
     step: int
     begin: int
     end: int  # NONE when it did not end
+    exchanged: str = ""  # by a collective: "[3, 4] float32, 2 ranks of mesh_data"
+
+    @property
+    def title(self) -> str:
+        """Its name, with what it exchanged."""
+        return f"{self.name} {self.exchanged}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,20 @@ def spans(trace: Trace) -> tuple[NamedSpan, ...]:
     """All spans, in the order in which they started; outer ones first."""
     table = trace.table(Span)
     order = np.lexsort((table["id"], table["begin"]))
+    exchanged = {row.span: _in_words(row) for row in trace.rows(Collective)}
     return tuple(
         NamedSpan(
-            row.id, row.name, member(Phase, row.phase), row.thread, row.step, row.begin, row.end
+            row.id, row.name, member(Phase, row.phase), row.thread, row.step, row.begin, row.end,
+            exchanged.get(row.id, ""),
         )
         for row in table.take(order)
-    )
+    )  # fmt: skip
+
+
+def _in_words(row: Collective) -> str:
+    sizes = f"[{', '.join(map(str, row.shape))}]" if row.shape else "scalar"
+    among = f"{row.ranks} ranks of {row.group}" if row.ranks else ""
+    return ", ".join(part for part in (f"{sizes} {row.dtype}" * bool(row.dtype), among) if part)
 
 
 def marks(trace: Trace) -> tuple[NamedMoment, ...]:

@@ -14,7 +14,7 @@ from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.pytorch_arguments import PyTorchArguments
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import PyTorchWrites
-from gradscope.record.from_pytorch.storage_rows import put
+from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.from_pytorch.tensors import shape_of
 from gradscope.record.from_pytorch.threads import UnderWay
 from gradscope.record.notes.log import take_all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
-from gradscope.record.from_pytorch.storage_rows import OtherNumbers
+from gradscope.record.from_pytorch.memory.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
 from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
@@ -70,7 +71,10 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
-        self.modules.met = [watcher.before.module, session.acts.met, self._met]
+            if values.on:
+                self.tensors.shards.measure = partial(values.look, Place.LEAF)
+        told = watcher.before.module, session.acts.met, self._met, self.tensors.shards.met
+        self.modules.met = told
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
 
     def _met(self, module: Any) -> None:
@@ -199,6 +203,13 @@ class PyTorchListener(ProgramNotes):
     def called_back(self, callback: Any) -> None:
         """A callback at the end of a backward."""
         self.tasks.called_back(self.local.state.task, callback)
+
+    def exchanges(
+        self, token: Any, group: str, ranks: int, shape: Sequence[int], dtype: Any
+    ) -> None:
+        """What a collective passes."""
+        text, _ = self.tensors.kinds.dtype(dtype)
+        self.tensors.shards.exchanges(token, group, ranks, tuple(shape), text)
 
     # -- level `values` -------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradscope.record.from_pytorch.called.buffers import BufferNames
-from gradscope.record.from_pytorch.storage_rows import (
+from gradscope.record.from_pytorch.memory.shards import ShardRows
+from gradscope.record.from_pytorch.memory.storage_rows import (
     DtypesAndDevices,
     OtherNumbers,
     StorageRows,
@@ -20,6 +21,7 @@ from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
+from gradscope.watch.in_place.sharded import local_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +59,8 @@ class PyTorchTensors:
         self._ready: list[dict[str, Any]] = []  # rows that are already in columns
         self.constants: dict[Any, int] = {}  # tensors without a graph, by traversal and memory
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
-        self.names = LeafNames(writer)
+        self.shards = ShardRows(writer, self.number_of)
+        self.names = LeafNames(writer, self.shards.name)
         self.buffers = BufferNames(writer, self.key)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
         """Returns the number of a tensor that already has a row and the number of its storage."""
@@ -86,6 +89,7 @@ class PyTorchTensors:
         except RuntimeError:  # the shape of a lazy parameter is not known yet
             return schema.NONE
         self._known[id(tensor)] = weakref.ref(tensor, _Forget(self._known, id(tensor))), number
+        self.shards.leaf(tensor, number)
         return number
 
     def leaves(self) -> list[Any]:
@@ -99,7 +103,7 @@ class PyTorchTensors:
         shape, count = shape_of(tensor), tensor.numel()
         try:
             strides = strides_of(tensor)
-            storage = self.storages.of(tensor)
+            storage = self.storages.of(local_part(tensor))
         except (RuntimeError, NotImplementedError):  # no memory: sparse, nested or fake
             strides, storage = (), schema.NONE
         self._rows.append((
@@ -108,6 +112,7 @@ class PyTorchTensors:
             tensor._version if not tensor.is_inference() else 0,
             tensor.is_leaf, tensor.requires_grad, op,
         ))  # fmt: skip
+        self.shards.described(number, tensor)
         return storage
 
     def key(self, tensor: Any) -> Any:
@@ -126,8 +131,10 @@ class PyTorchTensors:
         """Describe the memory of a node's output when the tensor is available."""
         if number not in self._complete:
             self._complete.add(number)
+            self.shards.described(number, tensor)
             try:
-                row = (number, strides_of(tensor), self.storages.of(tensor), tensor._version)
+                storage = self.storages.of(local_part(tensor))
+                row = (number, strides_of(tensor), storage, tensor._version)
             except (RuntimeError, NotImplementedError):
                 return
             self._completions.append(row)
@@ -202,6 +209,7 @@ class PyTorchTensors:
             }, amend=True)  # fmt: skip
         self.names.flush()
         self.buffers.flush()
+        self.shards.flush(merged)
 
     def _all_completed(self, merged: Mapping[int, int]) -> Completed | None:
         """All described outputs, including the tensors that they were merged into."""

@@ -17,6 +17,7 @@ from gradscope.record.notes.log import take_all
 from gradscope.trace.ragged import Ragged, within
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import OPERAND, ShortLook
+from gradscope.watch.in_place.sharded import local_part
 from gradscope.watch.values import ring_rows as ring_
 from gradscope.watch.values.ring_rows import LOOKED, RESULT, TAKEN
 
@@ -104,7 +105,8 @@ class PyTorchValues:
             return
         now = perf_counter_ns() if at is None else at + self._session.start
         step = self._session.contexts.steps.id
-        ring.look(LOOKED + place, index, node, now, tensor, task, step, value._cdata)
+        own = local_part(value)
+        ring.look(LOOKED + place, index, node, now, tensor, task, step, own._cdata)
         if ring.is_filling():
             self._read(ring)
 
@@ -115,7 +117,8 @@ class PyTorchValues:
             return
         look, now, step = ring.look, perf_counter_ns(), self._session.contexts.steps.id
         for leaf in leaves:
-            look(ring_.A_LEAF, 0, NONE, now, number_of(leaf), NONE, step, leaf._cdata)
+            number, own = number_of(leaf), local_part(leaf)
+            look(ring_.A_LEAF, 0, NONE, now, number, NONE, step, own._cdata)
         if ring.is_filling():
             self._read(ring)
 

@@ -133,11 +133,17 @@ FRAMES = 3
 """Number of frames that are searched, from the one that calls backward outwards."""
 
 
+def _no_name(leaf: Any, number: int) -> str:
+    """No leaf is filled by a library."""
+    return ""
+
+
 class LeafNames:
     """Finds names of leaves outside modules, at the first backward that reaches each leaf."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, filled: Callable[[Any, int], str] = _no_name) -> None:
         self._writer = writer
+        self._filled = filled  # returns the name of a leaf that a library fills from parameters
         self.nameless: list[tuple[ref[Any], int]] = []
         """Leaves that have not been searched for."""
         self._named: list[tuple[int, int]] = []
@@ -154,11 +160,15 @@ class LeafNames:
         has_one: Container[int],
     ) -> None:
         """Called when this frame calls backward; some leaves have names from modules."""
-        waiting = [each for each in take_all(self.nameless) if each[1] not in has_one]
+        waiting = [
+            (leaf, number)
+            for weak, number in take_all(self.nameless)
+            if number not in has_one and (leaf := weak()) is not None
+        ]
         names = names_around(frame, is_machinery, FRAMES) if waiting else {}
-        for weak, number in waiting:
-            name = names.get(id(weak()))
-            if name is not None:
+        for leaf, number in waiting:
+            name = self._filled(leaf, number) or names.get(id(leaf))
+            if name:
                 self._named.append((number, self._writer.intern(name)))
 
     def flush(self) -> None:

@@ -15,10 +15,22 @@ from gradscope.watch.in_place.by_identity import CallableWrapper, is_a
 _NAMED = (FunctionType, MethodType, BuiltinFunctionType, type)
 
 
+LIBRARY = "torch.distributed."
+"""Prefix of the modules with hooks that a program gets by sharding a model."""
+
+
 def name_of(function: Any) -> str:
-    """The qualified name of a callable, or that of its class."""
+    """The qualified name of a callable, or that of its class.
+
+    A function of PyTorch's distributed training is named with its package, as in
+    "torch.distributed.fsdp.FSDPState._pre_forward".
+    """
     if is_a(function, CallableWrapper):
         function = function.hook
+    own = written(function)
+    home = "" if own is None else own.__module__
+    if own is not None and type(home) is str and home.startswith(LIBRARY):
+        return f"{home.partition('._')[0]}.{own.__qualname__}"
     return str((function if is_a(function, _NAMED) else type(function)).__qualname__)
 
 

@@ -55,6 +55,9 @@ TITLES = {
     ("value", "node"): "recorded values",
     ("value", "op"): "recorded values",
     ("graph_task", "roots"): "backwards that started at it",
+    ("shard", "tensor"): "part of it on this rank",
+    ("gathered", "parameters"): "leaves that FSDP gathers it into",
+    ("gathered", "leaf"): "parameters that FSDP gathers into it",
 }
 """Titles by the table and column that name a row, the most important first; others follow."""
 

@@ -16,6 +16,7 @@ from gradscope.analysis.answers.grad_of import (
 )
 from gradscope.analysis.answers.meant import tensor_meant
 from gradscope.analysis.identity.names import NodeNames, node_names
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import at, in_brackets
 from gradscope.scene.answers.answer import Answer, Topic
 from gradscope.scene.answers.not_recorded import inferred, not_at_level
@@ -39,7 +40,7 @@ def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
     `why`: the option or command that explains a missing gradient.
     """
     story = grad_story(trace, tensor_meant(trace, wanted))
-    names = node_names(trace)
+    facts = *_facts(story, names := node_names(trace)), *trace.once(Sharding).story(story.tensor)
     sections = [_section(each, names) for each in story.rounds]
     if story.could_send:
         sections.append(Topic("nodes with an edge to it", tuple(_senders(story, names))))
@@ -48,7 +49,7 @@ def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
         *(inferred(trace, "decrement", "what sent gradients") if story.brought else ()),
         *(not_at_level(trace, "values", "norms") if story.brought else ()),
     )
-    return Answer(_title(story, why), tuple(_facts(story, names)), tuple(sections), notes, story)
+    return Answer(_title(story, why), facts, tuple(sections), notes, story)
 
 
 def _title(story: GradStory, why: str) -> str:

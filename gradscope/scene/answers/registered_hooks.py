@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradscope.analysis.answers.registered_hooks import Hook, hooks_of
-from gradscope.analysis.identity.sites import at
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.readable import count, duration, number, plural
@@ -33,7 +32,8 @@ PACKING = (HookKind.PACK, HookKind.UNPACK)
 
 def hooks(trace: Trace, _: str = "") -> Answer:
     told = hooks_of(trace)
-    own = [each for each in told.hooks if not each.is_machinery]
+    library = [each for each in told.hooks if each.is_of_library]
+    own = [each for each in told.hooks if not (each.is_machinery or each.is_of_library)]
     changed = [each for each in own if each.replaced]
     left = [each for each in own if each.calls and not each.replaced]
     uncalled = [each for each in own if not each.calls]
@@ -42,9 +42,11 @@ def hooks(trace: Trace, _: str = "") -> Answer:
         Topic("returned a replacement", _lines(changed)),
         Topic("registered, but not called during the recording", _lines(uncalled)),
         Topic("called, changed nothing", _lines(left)),
+        Topic("hooks of PyTorch's distributed training", _lines(library)),
     )
-    calls, ns = sum(each.calls for each in own), sum(each.ns for each in own)
-    facts = [("calls", f"{count(calls)}, which took {duration(ns)}")]
+    facts = [("calls", _calls(own))] if own else []
+    if library:
+        facts.append(("of PyTorch", f"{plural(len(library), 'hook')}, calls: {_calls(library)}"))
     if machinery:
         others = plural(sum(each.calls for each in machinery), "call")
         facts.append(("internal", f"{others} by the engine itself, for module hooks"))
@@ -57,8 +59,16 @@ def hooks(trace: Trace, _: str = "") -> Answer:
         *not_at_level(trace, "engine", lacking),
         *not_at_level(trace, "values", "values after hooks"),
     )
-    title = _title(own, len(changed), len(uncalled))
-    return Answer(title, tuple(facts) if own else (), sections, notes, told)
+    title = _title(own, len(changed), len(uncalled)) if own or not library else NONE_OF_ITS_OWN
+    return Answer(title, tuple(facts) if own or library else (), sections, notes, told)
+
+
+NONE_OF_ITS_OWN = "The program registered no hook itself."
+
+
+def _calls(hooks: list[Hook]) -> str:
+    calls = sum(each.calls for each in hooks)
+    return f"{count(calls)}, which took {duration(sum(each.ns for each in hooks))}"
 
 
 def _title(own: list[Hook], changed: int, uncalled: int) -> str:
@@ -83,7 +93,9 @@ def _in_words(hook: Hook) -> str:
     several = f" ({count(hook.registrations)} times)" * (hook.registrations > 1)
     shown = f"{', '.join(lines[:FEW])}{', …' * (len(lines) > FEW)}"
     where = f", registered at {shown}{several}" if lines else ""
-    written = "" if hook.written.place in ("", *lines) else f" (written{at(hook.written)})"
+    verb = "registered through" if hook.is_of_library else "written at"
+    written = f" ({verb} {hook.written})" if hook.written.place else ""
+    written = "" if hook.written.place in lines else written
     return f"{hook.name or '?'}{written}: {kind}{on}{where}{_did(hook)}"
 
 

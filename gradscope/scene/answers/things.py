@@ -12,6 +12,7 @@ from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.fingerprints import SHORT
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, moved_by
@@ -107,7 +108,10 @@ def _scene(
         Topic("events", tuple(_events(trace, cells, row.TABLE, row.id))),
     ]
     notes = not_at_level(trace, "engine", "what ran, what was saved, what the program did")
-    return Answer(title, tuple(_facts(cells, row)), filled(*sections), notes, row)
+    facts = [*_facts(cells, row)]
+    if isinstance(row, Tensor):
+        facts += trace.once(Sharding).story(row.id)
+    return Answer(title, tuple(facts), filled(*sections), notes, row)
 
 
 def _facts(cells: Cells, row: Row) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gradscope.analysis.graph.graph import GraphNode, NodeRun, NodeSaved, TensorMeta
 from gradscope.analysis.identity.leaves import NamedLeaf
+from gradscope.analysis.identity.sharding import part_in_words
 from gradscope.analysis.identity.sites import Site
 from gradscope.scene.graph.heat import Heat
 from gradscope.scene.graph.lanes import Lanes
@@ -97,7 +98,8 @@ class BoxMaker:
     ) -> Box:
         """The box of a leaf, or of one use of it, with the backwards it takes part in."""
         known = leaf.tensor != NONE
-        kind = [BoxLine(f"{shape(leaf.shape)} {leaf.dtype}".strip())] if known else []
+        whole = f"{shape(leaf.shape)} {leaf.dtype}".strip()
+        kind = [BoxLine(part_in_words(leaf.shard, whole))] if known else []
         return Box(
             id=id,
             form=Form.LEAF,

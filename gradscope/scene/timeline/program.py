@@ -130,7 +130,7 @@ def _spans(trace: Trace) -> Iterator[_Stretch]:
             continue
         ended = span.end != NONE
         end = span.end if ended else last
-        yield _Stretch(SaidBy.SPAN, span.name or "(unnamed)", span.thread, span.begin, end, ended)
+        yield _Stretch(SaidBy.SPAN, span.title or "(unnamed)", span.thread, span.begin, end, ended)
 
 
 def _marks(trace: Trace) -> Iterator[_Stretch]:

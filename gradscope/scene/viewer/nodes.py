@@ -13,6 +13,7 @@ from gradscope.analysis.graph.took_part import took_part_unseen
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.leaves import leaf_of
 from gradscope.analysis.identity.names import find_nodes, node_names
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import Ids, ranks
 from gradscope.analysis.program.modules import module_names
@@ -116,7 +117,7 @@ def node_table(scope: PageNodes, groups: Ids, texts: Texts) -> Table:
         "made_in": ints(backwards.get(each, NONE) for each in scope.of("task").tolist()),
         "module": texts.column(modules.get(each, "") for each in scope.of("module").tolist()),
         "sequence": scope.of("sequence_nr"),
-        "shape": texts.column(shapes(trace, first)),
+        "shape": texts.column(_parts(trace, first)),
         "op": texts.column(ops),
         "op_ns": np.where(end == NONE, NONE, end - begin),
         "marks": _marks(scope),
@@ -158,6 +159,13 @@ def shapes(trace: Trace, tensors: Ids) -> list[str]:
     for id, pair in zip(wanted.tolist(), zip(sizes, dtypes, strict=True), strict=True):
         found[id] = known.get(pair) or known.setdefault(pair, f"{shape(pair[0])} {pair[1]}".strip())
     return [found.get(id, "") for id in tensors.tolist()]
+
+
+def _parts(trace: Trace, tensors: Ids) -> list[str]:
+    """The same, for a divided tensor with the part on this rank."""
+    in_words = trace.once(Sharding).in_words
+    pairs = zip(tensors.tolist(), shapes(trace, tensors), strict=True)
+    return [in_words(tensor, whole) for tensor, whole in pairs]
 
 
 def _calls(scope: PageNodes) -> tuple[list[str], Ids, Ids]:

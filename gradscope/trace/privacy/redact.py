@@ -28,9 +28,9 @@ EMPTIED: Final = {("frame", "text"), ("value", "data")}
 MESSAGES: Final = {("finding", "message"), ("event.error", "message"), ("act.warning", "text")}
 PATHS: Final = {("frame", "file")}
 NAMES: Final = {
-    ("frame", "function"), ("mark", "name"), ("mark", "note"), ("module", "name"),
-    ("module", "path"), ("module", "type"), ("span", "name"), ("step", "name"), ("tensor", "name"),
-    ("thread", "name"), ("unreached", "path"),
+    ("frame", "function"), ("gathered", "names"), ("mark", "name"), ("mark", "note"),
+    ("module", "name"), ("module", "path"), ("module", "type"), ("span", "name"), ("step", "name"),
+    ("tensor", "name"), ("thread", "name"), ("unreached", "path"),
 }  # fmt: skip
 """Columns with names chosen by the program. In tables of acts, these columns also have them:"""
 ACT_NAMES: Final = {"hook", "name", "names", "within"}

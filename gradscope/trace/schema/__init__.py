@@ -13,13 +13,14 @@ from gradscope.trace.schema.acts_of_training import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.plans import *  # noqa: F403
+from gradscope.trace.schema.sharding import *  # noqa: F403
 from gradscope.trace.schema.tables import *  # noqa: F403
 from gradscope.trace.schema.unreached import *  # noqa: F403
 
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 13
+MINOR = 14
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -44,6 +45,7 @@ HISTORY = {
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
     (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
+    (1, 14): "shard, gathered, collective",
 }
 
 SINCE = {
@@ -54,6 +56,9 @@ SINCE = {
     "alias": (1, 10),
     "node.results": (1, 12),
     "source": (1, 13),
+    "shard": (1, 14),
+    "gathered": (1, 14),
+    "collective": (1, 14),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

@@ -110,8 +110,12 @@ def _release(saved: dict[str, Any], released: Sequence[tuple[Ints, Ints, Ints]])
 
 
 def _gathered(blocks: Iterable[Block], table: str, names: Sequence[str]) -> tuple[Ints, ...]:
-    """Some columns of a table's blocks, joined; a column missing from a block is 0."""
-    found = [block for block in blocks if block.table == table and not block.amend]
+    """Some columns of a table's blocks, joined; a column missing from a block is 0.
+
+    Amendments of all these columns follow the rows that they amend.
+    """
+    own = [block for block in blocks if block.table == table]
+    found = [block for block in own if not block.amend or {*names} <= {*block.data}]
     parts: dict[str, list[Ints]] = {name: [np.zeros(0, np.int64)] for name in names}
     for block in found:
         for name in names:

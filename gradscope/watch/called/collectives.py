@@ -6,25 +6,57 @@ Only those called by the program: calls in C++ (DistributedDataParallel) are not
 from __future__ import annotations
 
 import sys
+from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
 from gradscope.errors import leave_no_frame
+from gradscope.watch.in_place.by_identity import is_a
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
-from gradscope.watch.unseen import stands_for
+from gradscope.watch.unseen import stands_for, unseen
 
 if TYPE_CHECKING:
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
 
 NAMES = (
-    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
-    "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather",
-    "gather_object", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "scatter", "scatter_object_list",
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather",
+    "gather_object", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single",
+    "reduce_scatter_tensor", "scatter", "scatter_object_list",
 )  # fmt: skip
+
+
+PASSED = ("input", "input_tensor", "input_tensor_list", "input_list", "tensor")
+"""Parameters with the tensor that a rank passes, or with several of them."""
+
+
+@cache
+def _places(function: Any) -> dict[str, int]:
+    """The places of its parameters."""
+    try:
+        return {name: at for at, name in enumerate(signature(function).parameters)}
+    except (TypeError, ValueError):
+        return {}
+
+
+def _group(asked: Any) -> tuple[str, int]:
+    """The name of a group and its number of ranks; None is the group of all ranks."""
+    group: Any = dist.group.WORLD if asked is None else asked
+    if not is_a(group, dist.ProcessGroup):
+        return "", 0
+    named = getattr(group, "group_desc", "undefined")
+    return str(group.group_name if named == "undefined" else named), int(group.size())
+
+
+def _first(passed: Any) -> Any:
+    """The tensor, or the first of several; None: it is neither."""
+    if is_a(passed, (list, tuple)) and len(passed):
+        passed = passed[0]
+    return passed if is_a(passed, torch.Tensor) else None
 
 
 class Collectives:
@@ -47,6 +79,16 @@ class Collectives:
     def _told(self, name: str, own: Any) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
+        def exchanges(token: Any, given: Any, more: Any) -> None:
+            asked = {name: given[at] for name, at in _places(own).items() if at < len(given)} | more
+            group, ranks = _group(asked.get("group"))
+            tensor = _first(next((asked[name] for name in PASSED if name in asked), None))
+            with unseen():
+                shape = () if tensor is None else tuple(tensor.shape)
+            listener.exchanges(
+                token, group, ranks, shape, tensor if tensor is None else tensor.dtype
+            )
+
         @passed_over
         def call(*given: Any, **more: Any) -> Any:
             own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
@@ -54,6 +96,8 @@ class Collectives:
                 return own(*given, **more)
             shown = f"{name}, asynchronous" if more.get("async_op") else name
             token = guarded("a collective began", listener.span_begins, shown, "collective")
+            if token is not None:
+                guarded("a collective began", exchanges, token, given, more)
             try:
                 return own(*given, **more)
             except BaseException as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gradscope.watch.in_place.sharded import local_part
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.reachable import memory
 
@@ -21,7 +22,11 @@ DTYPES: dict[Any, Any] = {
 
 
 def numbers(tensor: Any) -> Any:
-    """The values of a floating-point tensor on the CPU; None: it is another, or not readable."""
+    """The values of a floating-point tensor on the CPU; None: it is another, or not readable.
+
+    Of a DTensor: those of the part that this rank holds.
+    """
+    tensor = local_part(tensor)
     with unseen():
         dtype = DTYPES.get(tensor.dtype)
         there = None if dtype is None else memory(tensor)

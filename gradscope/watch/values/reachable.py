@@ -6,7 +6,8 @@ another wrapper, a FakeTensor, a tensor inside vmap. Others show numbers that ar
 memory (a conjugate view, a quantised tensor), or their storage was freed or is too small. Dispatch
 keys show the kind of a tensor. It is read if its keys are exactly those of a plain tensor on the
 CPU, and only inside its storage. All others are counted as not looked at. Compiled readers check
-the same words of the tensor (measure.py).
+the same words of the tensor (measure.py). Of a DTensor, callers read the part that this rank holds,
+if that is a plain tensor: a part that a collective is still filling is not.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import numpy as np
 
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.notes.local_names import gradient_of
+from gradscope.watch.in_place.sharded import local_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,8 +112,9 @@ class ParameterMoves:
 def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:
     """The elements of a dense tensor in memory order; None: not readable.
 
-    `memory`: as in Look (notes.py).
+    Of a DTensor: those of the part that this rank holds. `memory`: as in Look (notes.py).
     """
+    tensor = local_part(tensor)
     kind = KINDS.get(str(tensor.dtype).rpartition(".")[2])
     there = None if kind is None else memory(tensor)
     if not there:

@@ -19,6 +19,7 @@ from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import seen
 from gradscope.record.notes.local_names import gradient_of, is_leaf
 from gradscope.trace.schema import NONE, NotFiniteAct, ReadAct
+from gradscope.watch.in_place.sharded import local_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,7 +48,7 @@ class Sample:
         self._unpack: Callable[[memoryview], tuple[float]] = FORMATS["float32"]
         for leaf in leaves:
             unpack = FORMATS.get(str(leaf.dtype).rpartition(".")[2])
-            if unpack and memory(leaf):
+            if unpack and memory(local_part(leaf)):
                 self._leaf, self._unpack, self._dtype = ref(leaf), unpack, leaf.dtype
                 if gradient_of(leaf) is not None:
                     break
@@ -57,7 +58,7 @@ class Sample:
         leaf = self._leaf()
         if leaf is None or leaf.dtype is not self._dtype:
             return True  # `.data` may have been assigned
-        there = self._memory(leaf)  # FSDP frees storages between steps
+        there = self._memory(local_part(leaf))  # FSDP frees storages between steps
         value = self._unpack(there)[0] if there else 0.0
         return value - value == 0.0
 

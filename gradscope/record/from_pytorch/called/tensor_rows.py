@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.storage_rows import SIZES, put
+from gradscope.record.from_pytorch.memory.storage_rows import SIZES, put
 from gradscope.record.notes.log import Ints
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.storage_rows import put
+from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.local_names import node_of
 from gradscope.record.process.instances import instances
 from gradscope.trace import schema

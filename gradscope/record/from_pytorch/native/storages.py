@@ -13,7 +13,7 @@ from gradscope.record.notes.log import take_all
 from gradscope.trace import schema
 
 if TYPE_CHECKING:
-    from gradscope.record.from_pytorch.storage_rows import OtherNumbers
+    from gradscope.record.from_pytorch.memory.storage_rows import OtherNumbers
     from gradscope.record.session import Session
 
 

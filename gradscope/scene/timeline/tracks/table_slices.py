@@ -213,7 +213,7 @@ def span_slices(known: TrackNames) -> Slices:
         begin=_ints(each.begin for each in found),
         end=_ints(each.end for each in found),
         sort=_ints(int(Sort.OWN_WORK if is_own else Sort.SPAN) for is_own in own),
-        name=known.words.column(each.name or "(unnamed)" for each in found),
+        name=known.words.column(each.title or "(unnamed)" for each in found),
         of=_ints(each.id for each in found),
         about={"step": known.steps(_ints(each.step for each in found))},
     )

@@ -1,0 +1,51 @@
+"""What ranks of distributed training share: tensors, and collective operations."""
+
+from __future__ import annotations
+
+from gradscope.trace.schema.declare import (
+    NONE,
+    Ints,
+    Row,
+    SpanId,
+    TensorId,
+    TensorIds,
+    Text,
+    Texts,
+    table,
+)
+
+
+@table("shard")
+class Shard(Row):
+    """How a tensor is divided among ranks.
+
+    The shape and strides in its own row are those of the whole tensor. The bytes, the storage and
+    recorded values are those of the part that this rank holds.
+    """
+
+    tensor: TensorId = NONE
+    local: Ints = ()  # shape of the part that this rank holds
+    placements: Text = ""  # by PyTorch's names, one for each dim of the mesh: "Shard(0), Replicate"
+
+
+@table("gathered")
+class Gathered(Row):
+    """A leaf into which FSDP gathers parameters for a forward: their gradients arrive at it.
+
+    FSDP then passes to each rank the part of the gradient that belongs to its part of a parameter.
+    """
+
+    leaf: TensorId = NONE
+    parameters: TensorIds = ()  # empty for a flat parameter that is itself the parameter
+    names: Texts = ()  # of the parameters, by FSDP's names
+
+
+@table("collective")
+class Collective(Row):
+    """What a collective operation exchanges. Its name and times are those of its span."""
+
+    span: SpanId = NONE
+    group: Text = ""  # the name of the group: "default_pg", "mesh_data"
+    ranks: int = 0  # number of ranks in the group
+    shape: Ints = ()  # of the tensor that this rank passes; of several, the first
+    dtype: Text = ""  # "": it passes no tensor
