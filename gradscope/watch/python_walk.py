@@ -9,7 +9,7 @@ graphs are not traversed, and the trace has a note.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,7 +22,7 @@ from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord
 from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Sequence
 
     from gradscope.watch.listener import Listener, PythonNodeRecord
 
@@ -56,13 +56,25 @@ class WalkLeaf:
         self.node = 0  # the number of its last known node
 
 
+class Attends(Protocol):
+    """Called with each new node, its record, those of its targets, and the leaf it accumulates."""
+
+    def __call__(
+        self,
+        node: Any,
+        record: PythonNodeRecord,
+        targets: Sequence[tuple[Any, int]],
+        leaf: weakref.ref[Any] | None,
+    ) -> None: ...
+
+
 class GraphWalker:
     """Finds nodes, and identifies those that it has found."""
 
     def __init__(
         self,
         listener: Listener,
-        attend: Callable[[Any, int], None] | None,
+        attend: Attends | None,
         *,
         saved: bool,
     ) -> None:
@@ -247,7 +259,8 @@ class GraphWalker:
             saved = self._kept(node)
             self._argue(node, record)
         if self._attend is not None:
-            self._attend(node, record.number)
+            known = self._leaves.get(leaf._cdata) if leaf is not None else None
+            self._attend(node, record, targets, None if known is None else known.ref)
         self.waiting.append(
             FoundNode(
                 record,

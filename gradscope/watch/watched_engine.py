@@ -172,7 +172,7 @@ class WatchedEngine:
                 guarded("a graph was made in a backward", self._made_inside, handed)
         finally:
             if task is not None:
-                self._end(task, error)
+                self._end(task, error, handed)
             elif begun.left_out:
                 guarded("a backward ended", partial(self._listener.left_out, creates=begun.creates))
         return handed
@@ -181,11 +181,13 @@ class WatchedEngine:
         with suppress(TooDeep), unseen():
             self._graph.made_inside(handed or ())
 
-    def _end(self, task: Any, failed: BaseException | None) -> None:
+    def _end(self, task: Any, failed: BaseException | None, handed: Any) -> None:
         try:
             if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
                 failed = None
-            ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
+            runs, ran = self._runs, None
+            if runs is not None:
+                ran = runs.ends(failed=failed is not None, handed=handed or ())
             self._listener.backward_ends(task, failed, ran)
         except Exception as error:
             if is_the_programs(error):
@@ -221,7 +223,7 @@ class WatchedEngine:
             if self._values:
                 self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
-            self._runs.begins()
+            self._runs.begins(asked)
         return task
 
 

@@ -24,18 +24,24 @@ from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
+    from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds
     from gradscope.record.from_pytorch.native.native_graph_rows import NativeGraphRows
+    from gradscope.record.from_pytorch.native.storages import Storages
     from gradscope.record.from_pytorch.tasks import PyTorchTask
     from gradscope.record.from_pytorch.tensors import PyTorchTensors
     from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
     from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord, SavedByNode
     from gradscope.watch.watcher import Watcher
+
+def _nobody_asks(number: int) -> None:
+    """The default of `PyTorchGraphs.met`: does nothing."""
+
 
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
@@ -75,6 +81,10 @@ class PyTorchGraphs:
         self.compiled = False  # a node represents a region of torch.compile
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: NativeGraphRows | None = None  # if nodes are found natively
+        self.ends: PyTorchNodeEnds | None = None
+        self.storages: Storages | None = None
+        self.met: Callable[[int], object] = _nobody_asks
+        """Called with the number of each node found from Python."""
         self.arguments = PyTorchArguments()
         self._nodes: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int, int, int]] = []
@@ -104,19 +114,19 @@ class PyTorchGraphs:
     @property
     def ends_lost(self) -> int:
         """Number of released nodes whose release was not read in time."""
-        return 0 if self.walked is None else self.walked.ends.lost
+        return 0 if self.ends is None else self.ends.lost
 
     def left(self, watcher: Watcher, paused: object) -> None:
         """Called at the end of the program, while its objects still exist."""
-        if self.walked is not None and paused is None:
-            self.walked.ends.look(watcher)
-        if self.walked is not None:
-            self.walked.storages.stop()
+        if self.ends is not None and paused is None:
+            self.ends.look(watcher)
+        if self.storages is not None:
+            self.storages.stop()
 
     def look_for_ends(self) -> None:
         """Check which storages have been freed."""
-        if self.walked is not None:
-            self.walked.storages.look()
+        if self.storages is not None:
+            self.storages.look()
 
     def named(self, node: str) -> tuple[int, int]:
         """The text ids of the names of a node and its call."""
@@ -129,6 +139,7 @@ class PyTorchGraphs:
 
     def _describe(self, node: FoundNode) -> None:
         number, contexts = node.record.number, self._session.contexts
+        self.met(number)
         named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.record.context]
         t = max(node.record.t - self._session.start, 0)
@@ -299,7 +310,7 @@ class PyTorchGraphs:
     def flush(self) -> None:
         """Pass new rows to the writer."""
         write = self._session.writer.block
-        gone = None if self.walked is None else self.walked.ends.read()
+        gone = None if self.ends is None else self.ends.read()
         rows = take_all(self._ops)
         parts = [of_rows(rows)] if rows else []
         if self.walked is not None:
@@ -323,9 +334,10 @@ class PyTorchGraphs:
         ops.write(write)
         if saved:
             write(tables.ShortSaved, saved)
-        if self.walked is not None and gone is not None:
-            self.walked.ends.write(gone)
-            self.walked.storages.flush()
+        if self.ends is not None and gone is not None:
+            self.ends.write(gone)
+        if self.storages is not None:
+            self.storages.flush()
 
     def _all_saved(self) -> dict[str, Ints]:
         """Saved values, in columns."""

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
+from gradscope.record.from_pytorch.claims import LARGE
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
+from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds
+from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.from_pytorch.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import BackwardCall, BackwardRuns, FoundNode, SavedByNode
     from gradscope.watch.native.creation import RecordMaker, RecordSources
+    from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
 
 
@@ -53,6 +57,7 @@ class PyTorchListener(ProgramNotes):
         self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)
         self.watcher: Watcher | None = None
+        self.released: PublicNodeEnds | None = None
         self.paused: PyTorchPause | None = None
 
     def listens_to(self, watcher: Watcher) -> None:
@@ -70,8 +75,22 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
+            graphs.ends, graphs.storages = graphs.walked.ends, graphs.walked.storages
+        else:
+            self._follows_publicly()
         self.modules.met = [watcher.before.module, session.acts.met, self._met]
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
+
+    def _follows_publicly(self) -> None:
+        """Follow the release of nodes and large storages without machine code."""
+        from gradscope.watch.public.node_ends import PublicNodeEnds
+
+        session, graphs, storages = self.session, self.graphs, self.tensors.storages
+        self.released = PublicNodeEnds()
+        graphs.ends, graphs.met = PyTorchNodeEnds(session, self.released), self.released.met
+        graphs.storages = Storages(session, self.tensors.numbers)
+        if session.level != "graph":
+            storages.followed, storages.large_from = graphs.storages.number, LARGE
 
     def _met(self, module: Any) -> None:
         """Called once for each module of a model."""
@@ -86,7 +105,8 @@ class PyTorchListener(ProgramNotes):
         if frame is None:
             return PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
         _, context, site = self._place(frame)  # a step may begin here
-        return PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
+        record = PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
+        return record if self.released is None else self.released.made(record)
 
     def making(self) -> RecordSources:
         """What native code needs to know about threads and lines."""
@@ -132,6 +152,8 @@ class PyTorchListener(ProgramNotes):
 
     def looks_since(self) -> int:
         """The current time, if a backward is to be recorded; else 0."""
+        if self.released is not None:
+            self.released.now()
         return perf_counter_ns() if self.paused is None else self.paused.began()
 
     def left_out(self, *, creates: bool) -> None:
@@ -161,6 +183,8 @@ class PyTorchListener(ProgramNotes):
     ) -> None:
         """Called when a graph task ends, normally or with an exception."""
         began = perf_counter_ns()
+        if self.released is not None:
+            self.released.now()
         state, contexts = self.local.state, self.contexts
         state.task = task.parent
         contexts.changed(state, contexts.threads.of(state))

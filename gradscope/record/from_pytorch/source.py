@@ -76,7 +76,10 @@ class PyTorchSource:
         facts = claims(
             session.level, calls=watcher.calls is not None, operands=watcher.operands is not None,
             values=listener.values.on, ends=listener.maker is not None,
+            hooked=watcher.hooked is not None,
         )  # fmt: skip
+        if watcher.no_machine_code:
+            facts["no_machine_code"] = watcher.no_machine_code
         put_claims(session.writer, facts)
         torch = sys.modules["torch"]
         look = EngineLook(
