@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -187,7 +188,8 @@ class BackwardRuns:
         """Insert the run of another node before all others, with no duration."""
         if self.columns is not None:
             own = self.columns[:, self.part]
-            before = np.array([[own[0, 0] - 1], [own[0, 0] - 1], [sequence], [0]])
+            t = own[0, 0] - 1 if own.shape[1] else perf_counter_ns()
+            before = np.array([[t], [t], [sequence], [0]])
             self.columns = np.concatenate([before, own], axis=1)
             self.part = slice(0, self.columns.shape[1])
 

@@ -91,6 +91,9 @@ class GraphWalker:
         self._nrs: Iterable[int] = ()  # the inputs of roots from which the next traversal begins
         self._inputs: dict[int, int] = {}  # number of inputs of nodes that do not show it, by id()
 
+    roots: Sequence[Any] = ()
+    """Roots of the last traversal, if hooks attend nodes: otherwise nothing holds that of a leaf."""
+
     def stop(self) -> None:
         """Stop: nothing is found any more."""
 
@@ -112,6 +115,8 @@ class GraphWalker:
             edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
         except RuntimeError:  # for such a view, PyTorch refuses to return the node
             raise NotDifferentiable from None
+        if self._attend is not None:
+            self.roots = [node for node, _ in edges]
         self._nrs = [nr for _, nr in edges]
         met = self._walk([node for node, _ in edges])
         if len(met) == 1:  # in most cases

@@ -57,11 +57,12 @@ HINT = (
 class Begun:
     """State of a running backward."""
 
-    __slots__ = ("creates", "left_out", "task")
+    __slots__ = ("creates", "held", "left_out", "task")
 
     def __init__(self) -> None:
         self.task: Any = None  # the listener's task; None: it is not recorded
         self.creates = False  # whether it creates a graph
+        self.held: Sequence[Any] = ()  # nodes that must not be released before it has run
         self.left_out = False  # whether only its existence is reported
 
 
@@ -152,6 +153,7 @@ class WatchedEngine:
             begun.creates = bool(asked[2])
             if since:
                 begun.task = self._begin(tensors, asked, frame, since)
+                begun.held, self._graph.roots = self._graph.roots, ()
         except Exception as error:
             if is_the_programs(error):
                 raise

@@ -190,7 +190,7 @@ class PyTorchListener(ProgramNotes):
         contexts.changed(state, contexts.threads.of(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
-            if ran is not None and hooked:
+            if ran is not None and hooked and _root_ran(task.asked, ran):
                 ran.after(task.asked.sequence_nr)  # it cannot have a hook
             runs = None if ran is None else ran.runs()
             number = int(runs.sequence[0]) if runs is not None and len(runs.sequence) else NONE
@@ -262,3 +262,9 @@ class PyTorchListener(ProgramNotes):
         if self.values.ring is not None:
             with self.tensors.unseen():
                 self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
+
+
+def _root_ran(asked: BackwardCall, ran: BackwardRuns) -> bool:
+    """Whether the node above several roots ran: not if none of them leads to an input."""
+    wanted = {node for node, _ in asked.inputs}
+    return not wanted or bool(ran.many) or any(node in wanted for node, _ in asked.roots)

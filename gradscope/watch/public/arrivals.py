@@ -1,11 +1,12 @@
 """How gradients were added and accumulated in one backward, as hooks on its nodes show it.
 
 # Note [How gradients are added]
-Hooks show a gradient when a node returns it, and the sum when the next node receives it. If the sum
-is the tensor that arrived first, all additions were in place. Otherwise one created the sum; each
-later addition was in place, and added one to its version. A tensor is identified by the address of
-its `TensorImpl`: operands are alive while a result is created, so these addresses differ. If a hook
-replaces the sum, it hides the additions, and they count as not in place.
+Hooks show a gradient when a node returns it, and the sum when the next node receives it. If all
+additions were in place, the sum is the tensor that arrived first, and its version has grown by
+their number. Otherwise one of them created the sum; each later one was in place, and its version is
+their number. A tensor is identified by the address of its `TensorImpl`: an operand is alive while a
+result is created, so it has another address. If a hook replaces the sum, it hides the additions,
+and they count as not in place.
 
 Nothing here holds a gradient after its hook: PyTorch moves or reuses one only if nothing else
 refers to it.
@@ -57,6 +58,7 @@ class Arrival(NamedTuple):
     run: int  # the run that returned it
     index: int  # of the gradient in what the run returned
     tensor: int  # the address of the tensor; 0: not known
+    version: int
     look: int  # the number under which its values were measured; 0: they were not
 
 
@@ -85,7 +87,7 @@ class Hooked:
         if len(asked.roots) > 1:
             self.first = 1
             for index, root in enumerate(asked.roots):
-                self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0))
+                self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0, 0))
 
     # -- called by hooks ------------------------------------------------------------------------
 
@@ -124,7 +126,7 @@ class Hooked:
             if grad is not None and target is not None and self._executes(target):
                 several = target.edges.get(nr, 0) > 1
                 look = self._measured(grad, t) if several else 0
-                arrival = Arrival(run + self.first, index, grad._cdata, look)
+                arrival = Arrival(run + self.first, index, grad._cdata, grad._version, look)
                 self._waiting.setdefault((target.number, nr), []).append(arrival)
 
     def accumulated(self, leaf: Any) -> None:
@@ -203,11 +205,14 @@ def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
     """The index of the first gradient that was added in place. See Note [How gradients are added]."""
     if total is None:
         return len(arrivals)
-    tensors = [each.tensor for each in arrivals]
-    if total._cdata in tensors:
-        return max(tensors.index(total._cdata), 1)
-    later = len(arrivals) - 2  # additions after the first one, which created a tensor
-    return len(arrivals) - min(total._version, later)
+    last = len(arrivals) - 1
+    for place, each in enumerate(arrivals):
+        first = max(place, 1)  # the first that was added in place, if this became the sum
+        grown = last + 1 - first
+        same = each.tensor == total._cdata
+        if same and (last == 1 or total._version == each.version + grown):
+            return first
+    return last + 1 - min(total._version, last - 1)
 
 
 def _memory_of(tensor: Any) -> int:
