@@ -241,6 +241,14 @@ class Listener(ProgramListener, Protocol):
         """The recording that created its records; other nodes may belong to others."""
         ...
 
+    def statistics(self, array: Any) -> Any:
+        """The statistics of an array: `public.looks.Measured`."""
+        ...
+
+    def ends_at(self, tensors: Sequence[Any]) -> None:
+        """The tensors that a backward begins from, after their graph was traversed."""
+        ...
+
     def making(self) -> RecordSources:
         """Data that lets native code record threads and lines without calling `new_record`."""
         ...

@@ -223,6 +223,7 @@ class WatchedEngine:
                 self._listener.found(self._graph.take_found())
             task = self._listener.backward_begins(asked, frame, since)
             if self._values:
+                self._listener.ends_at(tensors)
                 self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
             self._runs.begins(asked)

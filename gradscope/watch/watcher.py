@@ -15,6 +15,7 @@ from gradscope.watch.hooks.watched import HookedCalls
 from gradscope.watch.hooks.module_calls import ModuleCalls
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.public.hooked_runs import HookedRunObserver
+from gradscope.watch.public.looks import PublicRing
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.watched_engine import WatchedEngine
@@ -53,17 +54,20 @@ class Watcher:
         self.hooked: HookedRunObserver | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
-        self.ring: Ring | None = None
+        self.ring: Ring | PublicRing | None = None
         self.without_node: WithoutNode | None = None
         self.operands: OperandObserver | None = None
         why = why_not() if native else "it was switched off"
-        if level in LOOKS and native:
+        looks = level in LOOKS
+        if looks:
             self.why_no_values = why
         if level != "graph":
-            around = self._around(level) if level in LOOKS and not why else None
+            around = self._around(level) if looks and not why else None
             self.runs, self.why_hooks = native_runs(why, around and around.runs)
+            if looks and (around is None or self.runs is None):
+                self.ring, self.without_node, self.operands = PublicRing(listener.statistics), None, None
             if self.runs is None:
-                self.runs = self.hooked = HookedRunObserver(faults)
+                self.runs = self.hooked = HookedRunObserver(faults, self._public_ring)
             else:
                 self.calls, self.why_no_calls = calls(
                     around and around.calls, whole=level == "full"
@@ -87,6 +91,10 @@ class Watcher:
         self.before = EarlierHooks(hooks)
         self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks)
         self.collectives = Collectives(listener, self.faults)
+
+    @property
+    def _public_ring(self) -> PublicRing | None:
+        return self.ring if isinstance(self.ring, PublicRing) else None
 
     def _around(self, level: str) -> CallbackAddresses | None:
         """Callbacks that also measure values. If one of them fails, no values are measured."""

@@ -22,6 +22,7 @@ from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables
+from gradscope.watch.listener import PythonNodeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,6 +82,7 @@ class PyTorchGraphs:
         self.compiled = False  # a node represents a region of torch.compile
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: NativeGraphRows | None = None  # if nodes are found natively
+        self.measures_results = False  # whether calls do not show their results
         self.ends: PyTorchNodeEnds | None = None
         self.storages: Storages | None = None
         self.met: Callable[[int], object] = _nobody_asks
@@ -244,12 +246,12 @@ class PyTorchGraphs:
         if value.output_of is not None:
             found = value.output_of.topological >= 0  # by a traversal
             if found and value.output_nr < value.output_of.many:
-                return self._complete(_output(value.output_of, value.output_nr), tensor)
+                return self.result(value.output_of, value.output_nr, tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
         nr = value.own
         if nr is not None and nr < record.many and [*node.shape(nr)] == [*shape_of(tensor)]:
-            return self._complete(_output(record, nr), tensor)
+            return self.result(record, nr, tensor)
         key, constants = self._tensors.key(tensor), self._tensors.constants
         number = constants.get(key)
         if number is None:
@@ -265,9 +267,18 @@ class PyTorchGraphs:
             )
         return number
 
-    def _complete(self, number: int, tensor: Any) -> int:
-        """Describe the output of a node, now that the tensor is available."""
-        self._tensors.complete(number, tensor)
+    def result(self, record: NodeRecord, nr: int, tensor: Any) -> int:
+        """Describe the output of a node, now that the tensor is available. Returns its number.
+
+        Without machine code, its values are measured now, if nothing has written to it since.
+        """
+        number = _output(record, nr)
+        is_new = nr < record.many and self._tensors.complete(number, tensor)
+        is_made = isinstance(record, PythonNodeRecord) and record.context  # else it has no call
+        measured = is_new and is_made and self.measures_results and tensor.dtype.is_floating_point
+        if measured and not tensor.is_inference() and tensor._version == 0:
+            at = max(record.t - self._session.start, 0)
+            self._values.look(Place.OP_OUTPUT, tensor, record.number, nr, number, at=at)
         return number
 
     def _put_writes(self, rows: list[tuple[int, ...]]) -> None:

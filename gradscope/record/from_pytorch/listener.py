@@ -19,9 +19,10 @@ from gradscope.record.from_pytorch.tensors import PyTorchTensors
 from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
 from gradscope.record.from_pytorch.values import PyTorchValues
 from gradscope.record.notes.c_functions import OURS
-from gradscope.record.notes.local_names import gradient_of
+from gradscope.record.notes.local_names import gradient_of, node_of
 from gradscope.record.notes.module_rows import ModuleRows
 from gradscope.record.notes.positions.program_notes import ProgramNotes
+from gradscope.record.notes.statistics import statistics
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
@@ -87,6 +88,7 @@ class PyTorchListener(ProgramNotes):
 
         session, graphs, storages = self.session, self.graphs, self.tensors.storages
         self.released = PublicNodeEnds()
+        graphs.measures_results = self.values.on and self.calls.observer is None
         graphs.ends, graphs.met = PyTorchNodeEnds(session, self.released), self.released.met
         graphs.storages = Storages(session, self.tensors.numbers)
         if session.level != "graph":
@@ -241,6 +243,19 @@ class PyTorchListener(ProgramNotes):
             else:
                 number = self.tensors.number_of(leaf)
                 self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
+
+    def statistics(self, array: Any) -> Any:
+        """The statistics of an array."""
+        return statistics(array)
+
+    def ends_at(self, tensors: Sequence[Any]) -> None:
+        """The tensors that a backward begins from: results of calls."""
+        if self.released is not None and self.watcher is not None:
+            for tensor in tensors:
+                node = node_of(tensor)
+                record = None if node is None else self.watcher.graph.record_of(node)
+                if record is not None:
+                    self.graphs.result(record, tensor.output_nr, tensor)
 
     def seeded(self, task: PyTorchTask, asked: BackwardCall, grads: Sequence[Any]) -> None:
         """The gradients with which a backward begins."""

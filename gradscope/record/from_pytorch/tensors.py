@@ -122,15 +122,17 @@ class PyTorchTensors:
             return self.storages.walk, id(tensor)
         return self.storages.walk, place, shape, strides, text
 
-    def complete(self, number: int, tensor: Any) -> None:
-        """Describe the memory of a node's output when the tensor is available."""
-        if number not in self._complete:
+    def complete(self, number: int, tensor: Any) -> bool:
+        """Describe the memory of a node's output when the tensor is available; once."""
+        is_new = number not in self._complete
+        if is_new:
             self._complete.add(number)
             try:
                 row = (number, strides_of(tensor), self.storages.of(tensor), tensor._version)
             except (RuntimeError, NotImplementedError):
-                return
+                return is_new
             self._completions.append(row)
+        return is_new
 
     def completed(self, outputs: Completed) -> None:
         """Describe the memory of several outputs."""

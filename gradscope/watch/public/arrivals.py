@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradscope.watch.listener import BackwardCall
-    from gradscope.watch.public.looks import PublicRing
+    from gradscope.watch.public.looks import Measured, PublicRing
 
 
 class HookedNode:
@@ -59,7 +59,7 @@ class Arrival(NamedTuple):
     index: int  # of the gradient in what the run returned
     tensor: int  # the address of the tensor; 0: not known
     version: int
-    look: int  # the number under which its values were measured; 0: they were not
+    look: Measured | None  # its values, if they were measured
 
 
 class Hooked:
@@ -87,7 +87,7 @@ class Hooked:
         if len(asked.roots) > 1:
             self.first = 1
             for index, root in enumerate(asked.roots):
-                self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0, 0))
+                self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0, None))
 
     # -- called by hooks ------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Hooked:
         self.replaced = False
         for nr, grad in enumerate(grads):
             arrivals = waiting.pop((node.number, nr), ()) if waiting else ()
-            look = 0
+            look = None
             if grad is None:
                 continue
             if self._ring is not None:
@@ -125,7 +125,7 @@ class Hooked:
         for index, (grad, (target, nr)) in enumerate(zip(returned, node.targets, strict=False)):
             if grad is not None and target is not None and self._executes(target):
                 several = target.edges.get(nr, 0) > 1
-                look = self._measured(grad, t) if several else 0
+                look = self._ring.measure(grad) if self._ring and several else None
                 arrival = Arrival(run + self.first, index, grad._cdata, grad._version, look)
                 self._waiting.setdefault((target.number, nr), []).append(arrival)
 
@@ -140,7 +140,8 @@ class Hooked:
         if before:
             how = ADD_IN_PLACE if after._cdata == before else ADD
             if self._ring is not None:
-                look = self._ring.put(SUMMED, 0, self._ring.next(), self._ring.now(), after)
+                look = self._ring.next()
+                self._ring.put(SUMMED, 0, look, self._ring.now(), after)
         elif given:
             how = DETACH if _memory_of(after) == given else CLONE
         else:
@@ -155,30 +156,28 @@ class Hooked:
         for asked, grad in zip(inputs, handed, strict=False):
             arrivals = self._waiting.pop(asked, ())
             if len(arrivals) > 1:
-                self._add_up(arrivals, grad, 0)
+                look = None if self._ring is None or grad is None else self._ring.measure(grad)
+                self._add_up(arrivals, grad, look)
         for arrivals in self._waiting.values():  # of nodes that did not run
             if len(arrivals) > 1:
-                self._add_up(arrivals, None, 0)
+                self._add_up(arrivals, None, None)
         self._waiting.clear()
         self.added.sort()
 
-    def _add_up(self, arrivals: Sequence[Arrival], total: Any, look: int) -> None:
+    def _add_up(self, arrivals: Sequence[Arrival], total: Any, look: Measured | None) -> None:
         """Record the additions of these gradients; `total` is None: it was replaced."""
         first_in_place = _first_in_place(arrivals, total)
         ring, of = self._ring, 0
         for place, each in enumerate(arrivals[1:], 1):
             if ring is not None:
-                of = ring.next()
-                ring.again(OPERAND, 1, of, each.look)
+                of, t = ring.next(), ring.now()
+                ring.again(OPERAND, 1, of, t, each.look)
                 if place == 1:
-                    ring.again(OPERAND, 0, of, arrivals[0].look)
-                if place == len(arrivals) - 1 and total is not None:
-                    ring.again(SUMMED, 0, of, look)
+                    ring.again(OPERAND, 0, of, t, arrivals[0].look)
+                if len(arrivals) == 2 and total is not None:  # noqa: PLR2004 -- else sums are hidden
+                    ring.again(SUMMED, 0, of, t, look)
             kind = ADD_IN_PLACE if place >= first_in_place else ADD
             self.added.append(AddedGradient(each.run, each.index, kind, of))
-
-    def _measured(self, grad: Any, t: int) -> int:
-        return 0 if self._ring is None else self._ring.measure(grad, t)
 
     def _executes(self, node: HookedNode) -> bool:
         """Whether a node receives gradients: with `inputs=`, only nodes on a path to one do."""
@@ -220,6 +219,6 @@ def _memory_of(tensor: Any) -> int:
     try:
         if tensor.layout is not torch.strided:
             tensor = tensor._values()
-        return int(tensor.untyped_storage()._cdata)
+        return int(torch._C._storage_address(tensor))
     except (RuntimeError, NotImplementedError, AttributeError):
         return 0

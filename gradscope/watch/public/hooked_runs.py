@@ -120,7 +120,7 @@ class HookedRunObserver:
 
 
 def _stretch(rows: list[list[int]]) -> BackwardRuns:
-    return of_columns(np.array(rows, np.int64).reshape(-1, 5).T[:4])
+    return of_columns(np.array(rows, np.int64).reshape(-1, 5).T[:4].copy())
 
 
 def of_columns(columns: Any) -> BackwardRuns:
