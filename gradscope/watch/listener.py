@@ -137,7 +137,7 @@ class AddedGradient(NamedTuple):
     """An addition of a gradient after a run, as hooks show it."""
 
     run: int  # index of the run that returned the gradient
-    index: int  # of the gradient in what it returned
+    nr: int  # of the gradient in what it returned
     kind: int  # the call that PyTorch added it with: an index of `call_rows.GRADIENTS`
     look: int  # the number under which operands and sum were measured; 0: they were not
 

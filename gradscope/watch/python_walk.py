@@ -92,7 +92,7 @@ class GraphWalker:
         self._inputs: dict[int, int] = {}  # number of inputs of nodes that do not show it, by id()
 
     roots: Sequence[Any] = ()
-    """Roots of the last traversal, if hooks attend nodes: otherwise nothing holds that of a leaf."""
+    """Roots of the last traversal, if hooks attend nodes: nothing else holds that of a leaf."""
 
     def stop(self) -> None:
         """Stop: nothing is found any more."""
@@ -101,10 +101,13 @@ class GraphWalker:
     def left_out(self) -> dict[str, int]:
         """Descriptions of what was not recorded, with their counts."""
         many = self._arguments.seldom.in_vain
-        found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
-        if self._hides_saved:
-            found[SAVED_UNSHOWN] = 1
-        return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}
+        return {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
+
+    @property
+    def not_shown(self) -> list[str]:
+        """What this version of PyTorch does not show."""
+        hidden = {SAVED_UNSHOWN: self._hides_saved, INPUTS_UNSHOWN: not SHOWS_INPUTS}
+        return [text for text, is_hidden in hidden.items() if is_hidden]
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges from which a backward starts, after all nodes that they lead to were found.
@@ -264,8 +267,8 @@ class GraphWalker:
             saved = self._kept(node)
             self._argue(node, record)
         if self._attend is not None:
-            known = self._leaves.get(leaf._cdata) if leaf is not None else None
-            self._attend(node, record, targets, None if known is None else known.ref)
+            ref = None if leaf is None else self._leaves[leaf._cdata].ref
+            self._attend(node, record, targets, ref)
         self.waiting.append(
             FoundNode(
                 record,

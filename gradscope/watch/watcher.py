@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from gradscope.watch.called.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.hooks.before import EarlierHooks
+from gradscope.watch.hooks.module_calls import ModuleCalls
 from gradscope.watch.hooks.of_modules import ModuleHooks
 from gradscope.watch.hooks.of_saved import SavedHooks
 from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
-from gradscope.watch.hooks.module_calls import ModuleCalls
-from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.public.hooked_runs import HookedRunObserver
 from gradscope.watch.public.looks import PublicRing
+from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.watched_engine import WatchedEngine
@@ -65,7 +65,11 @@ class Watcher:
             around = self._around(level) if looks and not why else None
             self.runs, self.why_hooks = native_runs(why, around and around.runs)
             if looks and (around is None or self.runs is None):
-                self.ring, self.without_node, self.operands = PublicRing(listener.statistics), None, None
+                self.ring, self.without_node, self.operands = (
+                    PublicRing(listener.statistics),
+                    None,
+                    None,
+                )
             if self.runs is None:
                 self.runs = self.hooked = HookedRunObserver(faults, self._public_ring)
             else:

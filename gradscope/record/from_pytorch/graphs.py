@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord, SavedByNode
     from gradscope.watch.watcher import Watcher
 
+
 def _nobody_asks(number: int) -> None:
     """The default of `PyTorchGraphs.met`: does nothing."""
 

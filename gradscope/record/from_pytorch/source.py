@@ -80,6 +80,8 @@ class PyTorchSource:
         )  # fmt: skip
         if watcher.no_machine_code:
             facts["no_machine_code"] = watcher.no_machine_code
+        if watcher.graph.not_shown:
+            facts["not_shown"] = watcher.graph.not_shown
         put_claims(session.writer, facts)
         torch = sys.modules["torch"]
         look = EngineLook(

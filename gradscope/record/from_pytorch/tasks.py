@@ -262,7 +262,9 @@ class Tasks:
             "sequence": ran.sequence,
         })  # fmt: skip
         inside = self._calls.inside(ids, _column(tasks, "ident"), many, ran)
-        hooked = [(task.id, task.ran.gradients) for task in tasks if task.ran and task.ran.gradients]
+        hooked = [
+            (task.id, task.ran.gradients) for task in tasks if task.ran and task.ran.gradients
+        ]
         if hooked:
             inside = hooked_gradients(hooked, self._calls.sums)
         if inside.size:

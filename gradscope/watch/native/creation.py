@@ -299,13 +299,17 @@ class RecordMaker:
     def read(self) -> Ints:
         """Nodes released since the last time: number, line, context, times, whether it was met."""
         rows = self.ends.read()
-        found = rows[:, [ends.NUMBER, ends.SITE, ends.CONTEXT, ends.BORN, ends.DIED, ends.TOPOLOGICAL]]
+        found = rows[
+            :, [ends.NUMBER, ends.SITE, ends.CONTEXT, ends.BORN, ends.DIED, ends.TOPOLOGICAL]
+        ]
         found[:, -1] = found[:, -1] >= 0
         return found
 
     def unmet(self) -> Ints:
         """Existing nodes that no traversal has found: number, line, context, creation time."""
-        return self._all.alive(self.recording)[:, [each // 8 for each in (NUMBER, SITE, CONTEXT, TIME)]]
+        return self._all.alive(self.recording)[
+            :, [each // 8 for each in (NUMBER, SITE, CONTEXT, TIME)]
+        ]
 
     def finish(self) -> None:
         """Release the callables, which refer to this; later releases of nodes are not recorded."""

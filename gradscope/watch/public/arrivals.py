@@ -56,7 +56,7 @@ class Arrival(NamedTuple):
     """A gradient that arrived at an input of a node."""
 
     run: int  # the run that returned it
-    index: int  # of the gradient in what the run returned
+    nr: int  # of the gradient in what the run returned
     tensor: int  # the address of the tensor; 0: not known
     version: int
     look: Measured | None  # its values, if they were measured
@@ -174,10 +174,10 @@ class Hooked:
                 ring.again(OPERAND, 1, of, t, each.look)
                 if place == 1:
                     ring.again(OPERAND, 0, of, t, arrivals[0].look)
-                if len(arrivals) == 2 and total is not None:  # noqa: PLR2004 -- else sums are hidden
+                if len(arrivals) == 2 and total is not None:
                     ring.again(SUMMED, 0, of, t, look)
             kind = ADD_IN_PLACE if place >= first_in_place else ADD
-            self.added.append(AddedGradient(each.run, each.index, kind, of))
+            self.added.append(AddedGradient(each.run, each.nr, kind, of))
 
     def _executes(self, node: HookedNode) -> bool:
         """Whether a node receives gradients: with `inputs=`, only nodes on a path to one do."""
@@ -201,7 +201,7 @@ class Hooked:
 
 
 def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
-    """The index of the first gradient that was added in place. See Note [How gradients are added]."""
+    """The index of the first gradient added in place. See Note [How gradients are added]."""
     if total is None:
         return len(arrivals)
     last = len(arrivals) - 1
@@ -211,7 +211,7 @@ def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
         same = each.tensor == total._cdata
         if same and (last == 1 or total._version == each.version + grown):
             return first
-    return last + 1 - min(total._version, last - 1)
+    return last + 1 - min(int(total._version), last - 1)
 
 
 def _memory_of(tensor: Any) -> int:

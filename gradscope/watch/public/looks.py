@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -128,6 +128,6 @@ class PublicRing:
 
     def columns(self, rows: Ints) -> StatisticsColumns:
         """The statistics of these rows, whose sums are the mean and the root mean square."""
-        counts: Sequence[Ints] = rows[:, HEAD + COUNT : HEAD + ZERO + 1].T
+        size, nan, posinf, neginf, zero = rows[:, HEAD + COUNT : HEAD + ZERO + 1].T
         sizes = np.ascontiguousarray(rows[:, HEAD + LOW : HEAD + SQUARES + 1].T).view(np.float64)
-        return StatisticsColumns(*counts, *sizes)
+        return StatisticsColumns(size, nan, posinf, neginf, zero, *sizes)

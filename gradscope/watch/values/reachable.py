@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -73,16 +72,15 @@ def memory(tensor: Any) -> memoryview | None:
 
 # Note [Objects of storages]
 # From PyTorch 2.13 on, a storage that once had a Python object keeps it, and counts as referred to
-# twice. PyTorch adds to a gradient in place only if nothing else refers to its storage. So there the
-# size is read from memory, where it is found in storages of known sizes.
+# twice. PyTorch adds to a gradient in place only if nothing else refers to its storage. So there
+# the size is read from memory, where it is found in storages of known sizes.
 
 
 def _bytes_of(tensor: Any) -> int:
     """The size in bytes of a tensor's storage. See Note [Objects of storages]."""
-    at = _size_at()
-    if at == NO_TRACE:
+    if _SIZE_AT == NO_TRACE:
         return int(_storage(tensor).nbytes())
-    return _word(_storage_address(tensor) + at) if at >= 0 else 0
+    return _word(_storage_address(tensor) + _SIZE_AT) if _SIZE_AT >= 0 else 0
 
 
 NO_TRACE, NOT_FOUND = -1, -2
@@ -90,10 +88,9 @@ WORDS = 10
 """Number of words of a storage that are searched for its size."""
 
 
-@cache
 def _size_at() -> int:
     """The offset of the size in a storage. NO_TRACE: Python may ask for the size."""
-    with unseen(), torch.inference_mode(False), torch.no_grad():
+    with unseen(), torch.inference_mode(mode=False), torch.no_grad():
         made = [torch.empty(size, dtype=torch.uint8, device="cpu") for size in (12345, 777, 4099)]
     storages = [_storage_address(each) for each in made]
     with _Without():
@@ -101,15 +98,16 @@ def _size_at() -> int:
         if torch._C._storage_Use_Count(storages[0]) == 1:
             return NO_TRACE
     found = [
-        8 * at
-        for at in range(WORDS)
-        if [_word(storage + 8 * at) for storage in storages] == sizes
+        8 * at for at in range(WORDS) if [_word(storage + 8 * at) for storage in storages] == sizes
     ]
     return found[0] if len(found) == 1 else NOT_FOUND
 
 
 def _word(address: int) -> int:
     return int(ctypes.c_int64.from_address(address).value)
+
+
+_SIZE_AT = _size_at()
 
 
 def address(tensor: Any) -> int:
