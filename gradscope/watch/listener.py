@@ -29,8 +29,8 @@ class PythonNodeRecord(list[str]):
     """
 
     __slots__ = (
-        "__weakref__", "context", "first", "hooked", "many", "number", "recording", "rest", "site",
-        "t", "topological",
+        "__weakref__", "context", "first", "hooked", "many", "number", "packed", "recording",
+        "rest", "site", "t", "topological",
     )  # fmt: skip
 
     def __init__(self, recording: object, number: int, context: int, site: int, t: int) -> None:
@@ -45,6 +45,7 @@ class PythonNodeRecord(list[str]):
         self.topological = -1
         self.many = self.first = 0
         self.rest: tuple[int, ...] = ()
+        self.packed = False  # whether a hook may have packed what the node saves
         self.hooked: Any = None  # what our hooks on the node know, if there are any
 
 

@@ -9,7 +9,7 @@ graphs are not traversed, and the trace has a note.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gradscope.watch.listener import Listener, PythonNodeRecord
+    from gradscope.watch.public.hooked_runs import Attends
+    from gradscope.watch.public.unpacked import Unpacked
 
 LEAF = 2**64 - 1
 """The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
@@ -56,18 +58,6 @@ class WalkLeaf:
         self.node = 0  # the number of its last known node
 
 
-class Attends(Protocol):
-    """Called with each new node, its record, those of its targets, and the leaf it accumulates."""
-
-    def __call__(
-        self,
-        node: Any,
-        record: PythonNodeRecord,
-        targets: Sequence[tuple[Any, int]],
-        leaf: weakref.ref[Any] | None,
-    ) -> None: ...
-
-
 class GraphWalker:
     """Finds nodes, and identifies those that it has found."""
 
@@ -83,6 +73,7 @@ class GraphWalker:
         self._attend = attend  # called with each new node
         self._saved = saved and SHOWS_SAVED
         self._hides_saved = saved and not SHOWS_SAVED
+        self.unpacked: Unpacked | None = None
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
         """Nodes that were not reported yet."""
@@ -102,6 +93,11 @@ class GraphWalker:
         """Descriptions of what was not recorded, with their counts."""
         many = self._arguments.seldom.in_vain
         return {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
+
+    def unpacks(self, unpacked: Unpacked) -> None:
+        """Read saved values in this way, if PyTorch does not show them in another."""
+        if self._hides_saved:
+            self.unpacked, self._saved, self._hides_saved = unpacked, True, False
 
     @property
     def not_shown(self) -> list[str]:
@@ -309,6 +305,10 @@ class GraphWalker:
         return slots
 
     def _kept(self, node: Any) -> list[FoundSavedValue]:
+        if self.unpacked is not None:
+            slots = [slot for _, slot in self._slots_of(type(node))]
+            record = record_of(node.metadata, self._recording)
+            return self.unpacked.read(node, record, slots, self.record_of)
         kept: list[FoundSavedValue] = []
         for name, slot in self._slots_of(type(node)):
             value = getattr(node, name)

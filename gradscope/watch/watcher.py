@@ -15,6 +15,7 @@ from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
 from gradscope.watch.public.hooked_runs import HookedRunObserver
 from gradscope.watch.public.looks import PublicRing
+from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
@@ -42,10 +43,19 @@ OVERRUN = "in-place writes, because the buffer was full"
 
 
 class Watcher:
-    """Watches PyTorch for a listener, at a level of detail."""
+    """Watches PyTorch for a listener, at a level of detail.
+
+    `from_import`: from the moment when the program imported it.
+    """
 
     def __init__(
-        self, listener: Listener, faults: Faults, *, level: str, native: bool = True
+        self,
+        listener: Listener,
+        faults: Faults,
+        *,
+        level: str,
+        native: bool = True,
+        from_import: bool = False,
     ) -> None:
         self.faults = faults
         faults.meet_compilers()
@@ -93,7 +103,10 @@ class Watcher:
         hooks.writes = self.modules.writes = self.writes
         hooks.runs = self.hooked
         self.before = EarlierHooks(hooks)
-        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks)
+        saved = SavedHooks(hooks)
+        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), saved
+        if from_import and self.why_walked:
+            self.graph.unpacks(Unpacked(saved))
         self.collectives = Collectives(listener, self.faults)
 
     @property
@@ -158,8 +171,8 @@ class Watcher:
             texts.append(f"in-place writes that create no node: {self.calls.why_no_writes}")
         if self.modules.unseen_calls:
             texts.append(CALLS_UNSEEN)
-        parts = self.engine, self.graph, self.before
-        left_out = {text: many for part in parts for text, many in part.left_out.items()}
+        parts = self.engine, self.graph, self.before, self.graph.unpacked
+        left_out = {text: n for part in parts if part for text, n in part.left_out.items()}
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
         return {**left_out, **dict.fromkeys(texts, 1)}

@@ -105,9 +105,13 @@ class PyTorchListener(ProgramNotes):
         """Called when this frame creates a node; None: it was created before the recording."""
         number = self._node_numbers()
         if frame is None:
-            return PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
+            record = PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
+            record.packed = True  # it is not known
+            return record
         _, context, site = self._place(frame)  # a step may begin here
         record = PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
+        if self.watcher is not None and self.watcher.graph.unpacked is not None:
+            record.packed = self.watcher.graph.unpacked.may_be_packed()
         return record if self.released is None else self.released.made(record)
 
     def making(self) -> RecordSources:

@@ -69,7 +69,10 @@ class PyTorchSource:
         session, listener = self.session, self.listener
         listener.tensors.unseen, listener.tensors.storages.address = unseen, address
         self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
-        watcher = Watcher(listener, self.faults, level=session.level, native=session.native)
+        watcher = Watcher(
+            listener, self.faults, level=session.level, native=session.native,
+            from_import=not self._was_there,
+        )  # fmt: skip
         listener.listens_to(watcher)
         if session.level == "full":
             self.moves.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from itertools import count
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
     from gradscope.watch.public.looks import PublicRing
 
 NOTED = "a node ran"
+
+
+class Attends(Protocol):
+    """Called with each new node, its record, those of its targets, and the leaf it accumulates."""
+
+    def __call__(
+        self,
+        node: Any,
+        record: PythonNodeRecord,
+        targets: Sequence[tuple[Any, int]],
+        leaf: weakref.ref[Any] | None,
+    ) -> None: ...
 
 
 class HookedRunObserver:
