@@ -242,8 +242,9 @@ class Listener(ProgramListener, Protocol):
         """The recording that created its records; other nodes may belong to others."""
         ...
 
-    def statistics(self, array: Any) -> Any:
-        """The statistics of an array: `public.looks.Measured`."""
+    @property
+    def statistics(self) -> Callable[[Any], Any]:
+        """The function that returns the statistics of an array: `public.looks.Measured`."""
         ...
 
     def ends_at(self, tensors: Sequence[Any]) -> None:

@@ -11,7 +11,7 @@ from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 from gradscope.record.from_pytorch.claims import LARGE
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
-from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds
+from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds, Releases
 from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.from_pytorch.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
@@ -44,6 +44,7 @@ class PyTorchListener(ProgramNotes):
 
     def __init__(self, session: Session) -> None:
         self.session, self.faults = session, session.faults
+        self.statistics = statistics
         self.recording = object()  # nodes created in this recording refer to it
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self.maker: RecordMaker | None = None
@@ -76,23 +77,11 @@ class PyTorchListener(ProgramNotes):
             saved = session.level != "graph"
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
-            graphs.ends, graphs.storages = graphs.walked.ends, graphs.walked.storages
+            graphs.releases = Releases(graphs.walked.ends, graphs.walked.storages, _nothing)
         else:
-            self._follows_publicly()
+            self.released = _followed_publicly(self)
         self.modules.met = [watcher.before.module, session.acts.met, self._met]
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
-
-    def _follows_publicly(self) -> None:
-        """Follow the release of nodes and large storages without machine code."""
-        from gradscope.watch.public.node_ends import PublicNodeEnds
-
-        session, graphs, storages = self.session, self.graphs, self.tensors.storages
-        self.released = PublicNodeEnds()
-        graphs.measures_results = self.values.on and self.calls.observer is None
-        graphs.ends, graphs.met = PyTorchNodeEnds(session, self.released), self.released.met
-        graphs.storages = Storages(session, self.tensors.numbers)
-        if session.level != "graph":
-            storages.followed, storages.large_from = graphs.storages.number, LARGE
 
     def _met(self, module: Any) -> None:
         """Called once for each module of a model."""
@@ -248,10 +237,6 @@ class PyTorchListener(ProgramNotes):
                 number = self.tensors.number_of(leaf)
                 self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
 
-    def statistics(self, array: Any) -> Any:
-        """The statistics of an array."""
-        return statistics(array)
-
     def ends_at(self, tensors: Sequence[Any]) -> None:
         """The tensors that a backward begins from: results of calls."""
         if self.released is not None and self.watcher is not None:
@@ -281,6 +266,22 @@ class PyTorchListener(ProgramNotes):
         if self.values.ring is not None:
             with self.tensors.unseen():
                 self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
+
+
+def _followed_publicly(listener: PyTorchListener) -> PublicNodeEnds:
+    """Follow the release of nodes and large storages without machine code."""
+    from gradscope.watch.public.node_ends import PublicNodeEnds
+
+    session, tensors, released = listener.session, listener.tensors, PublicNodeEnds()
+    storages = Storages(session, tensors.numbers)
+    listener.graphs.releases = Releases(PyTorchNodeEnds(session, released), storages, released.met)
+    if session.level != "graph":
+        tensors.storages.followed, tensors.storages.large_from = storages.number, LARGE
+    return released
+
+
+def _nothing(number: int) -> None:
+    """Does nothing: native records know which nodes were found."""
 
 
 def _root_ran(asked: BackwardCall, ran: BackwardRuns) -> bool:

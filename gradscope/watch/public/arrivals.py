@@ -62,7 +62,7 @@ class Arrival(NamedTuple):
     look: Measured | None  # its values, if they were measured
 
 
-class Hooked:
+class HookedBackward:
     """A running backward: its runs, and the gradients that wait at inputs of nodes."""
 
     def __init__(self, asked: BackwardCall | None, ring: PublicRing | None) -> None:

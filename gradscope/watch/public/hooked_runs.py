@@ -11,7 +11,7 @@ import numpy as np
 
 from gradscope.watch.hooks.watched import Own
 from gradscope.watch.listener import BackwardRuns, SeenGradients
-from gradscope.watch.public.arrivals import Hooked, HookedNode
+from gradscope.watch.public.arrivals import HookedBackward, HookedNode
 from gradscope.watch.python_walk import LEAF
 from gradscope.watch.unseen import unseen
 
@@ -71,12 +71,12 @@ class HookedRunObserver:
         node.register_prehook(Own(self._begin, hooked))
         node.register_hook(Own(self._end, hooked))
 
-    def _tasks(self) -> list[Hooked]:
-        tasks: list[Hooked] = self._local.__dict__.setdefault("tasks", [])
+    def _tasks(self) -> list[HookedBackward]:
+        tasks: list[HookedBackward] = self._local.__dict__.setdefault("tasks", [])
         return tasks
 
     def begins(self, asked: BackwardCall | None = None) -> None:
-        self._tasks().append(Hooked(asked, self._ring))
+        self._tasks().append(HookedBackward(asked, self._ring))
 
     def _begin(self, node: HookedNode, grads: Any) -> None:
         self._guarded(NOTED, self._begins, node, grads)
@@ -119,7 +119,7 @@ class HookedRunObserver:
         ran.gradients = SeenGradients(task.took, task.added)
         return ran
 
-    def _over(self, task: Hooked, handed: Sequence[Any]) -> None:
+    def _over(self, task: HookedBackward, handed: Sequence[Any]) -> None:
         with unseen():
             task.over(handed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.from_pytorch.native.storages import Storages
     from gradscope.record.notes.log import Ints
     from gradscope.record.session import Session
     from gradscope.watch.watcher import Watcher
@@ -110,6 +113,15 @@ class PyTorchNodeEnds:
             born[first] - start, born[last] - start, np.where(went == NONE, NONE, went - start),
         )  # fmt: skip
         return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+class Releases(NamedTuple):
+    """The releases of nodes and of large storages that are followed."""
+
+    nodes: PyTorchNodeEnds
+    storages: Storages
+    met: Callable[[int], object]
+    """Called with the number of each node that a traversal has found from Python."""
 
 
 def _newest_with_history(tensor: type) -> list[Any]:
