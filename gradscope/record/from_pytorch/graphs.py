@@ -201,8 +201,8 @@ class PyTorchGraphs:
         """The node that PyTorch creates above several roots; only its run is observed."""
         number, roots = task.root, task.asked.roots
         self._nodes.append((
-            number, self._session.writer.intern("GraphRoot"), sequence, task.asked.above, NONE, (), NONE, NONE,
-            NONE, task.thread, task.step, task.begin,
+            number, self._session.writer.intern("GraphRoot"), sequence, task.asked.above, NONE, (),
+            NONE, NONE, NONE, task.thread, task.step, task.begin,
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
