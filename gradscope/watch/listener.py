@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +29,8 @@ class PythonNodeRecord(list[str]):
     """
 
     __slots__ = (
-        "context", "first", "many", "number", "recording", "rest", "site", "t", "topological",
+        "__weakref__", "context", "first", "hooked", "many", "number", "packed", "recording",
+        "rest", "site", "t", "topological",
     )  # fmt: skip
 
     def __init__(self, recording: object, number: int, context: int, site: int, t: int) -> None:
@@ -43,6 +45,8 @@ class PythonNodeRecord(list[str]):
         self.topological = -1
         self.many = self.first = 0
         self.rest: tuple[int, ...] = ()
+        self.packed = False  # whether a hook may have packed what the node saves
+        self.hooked: Any = None  # what our hooks on the node know, if there are any
 
 
 class TracebackWithRecord(list[str]):
@@ -130,6 +134,23 @@ class RunColumns(NamedTuple):
     numbers: Ints  # of the runs, if their gradients were measured; otherwise 0
 
 
+class AddedGradient(NamedTuple):
+    """An addition of a gradient after a run, as hooks show it."""
+
+    run: int  # index of the run that returned the gradient
+    nr: int  # of the gradient in what it returned
+    kind: int  # the call that PyTorch added it with: an index of `call_rows.GRADIENTS`
+    look: int  # the number under which operands and sum were measured; 0: they were not
+
+
+class SeenGradients(NamedTuple):
+    """How gradients were accumulated and added in a backward, as hooks show it."""
+
+    took: Sequence[tuple[int, int, int]]
+    """For runs of leaves: index of the run, the call as above, number of the look."""
+    added: Sequence[AddedGradient]  # sorted
+
+
 NO_RUNS = np.zeros((len(RunColumns._fields), 0), np.int64)
 
 
@@ -139,7 +160,9 @@ class BackwardRuns:
     `many`: approximate number of runs.
     """
 
-    __slots__ = ("_read", "columns", "inside", "last", "many", "part", "since", "thread")
+    __slots__ = (
+        "_read", "columns", "gradients", "inside", "last", "many", "part", "since", "thread",
+    )  # fmt: skip
 
     def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
         self._read = read
@@ -149,6 +172,7 @@ class BackwardRuns:
         self.many = 0
         self.columns: Ints | None = None  # shared by several backwards; None: not all were observed
         self.part = slice(0, 0)  # the part of this backward
+        self.gradients: SeenGradients | None = None  # None: calls show it, or nothing does
 
     def runs(self) -> RunColumns | None:
         """Its runs, without those of nested backwards; None: not all were observed."""
@@ -165,7 +189,8 @@ class BackwardRuns:
         """Insert the run of another node before all others, with no duration."""
         if self.columns is not None:
             own = self.columns[:, self.part]
-            before = np.array([[own[0, 0] - 1], [own[0, 0] - 1], [sequence], [0]])
+            t = own[0, 0] - 1 if own.shape[1] else perf_counter_ns()
+            before = np.array([[t], [t], [sequence], [0]])
             self.columns = np.concatenate([before, own], axis=1)
             self.part = slice(0, self.columns.shape[1])
 
@@ -215,6 +240,15 @@ class Listener(ProgramListener, Protocol):
     @property
     def recording(self) -> object:
         """The recording that created its records; other nodes may belong to others."""
+        ...
+
+    @property
+    def statistics(self) -> Callable[[Any], Any]:
+        """The function that returns the statistics of an array: `public.looks.Measured`."""
+        ...
+
+    def ends_at(self, tensors: Sequence[Any]) -> None:
+        """The tensors that a backward begins from, after their graph was traversed."""
         ...
 
     def making(self) -> RecordSources:

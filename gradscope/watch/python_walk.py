@@ -22,9 +22,11 @@ from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord
 from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Sequence
 
     from gradscope.watch.listener import Listener, PythonNodeRecord
+    from gradscope.watch.public.hooked_runs import Attends
+    from gradscope.watch.public.unpacked import Unpacked
 
 LEAF = 2**64 - 1
 """The sequence number of an AccumulateGrad: it runs as soon as it is ready."""
@@ -62,7 +64,7 @@ class GraphWalker:
     def __init__(
         self,
         listener: Listener,
-        attend: Callable[[Any, int], None] | None,
+        attend: Attends | None,
         *,
         saved: bool,
     ) -> None:
@@ -71,6 +73,7 @@ class GraphWalker:
         self._attend = attend  # called with each new node
         self._saved = saved and SHOWS_SAVED
         self._hides_saved = saved and not SHOWS_SAVED
+        self.unpacked: Unpacked | None = None
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
         """Nodes that were not reported yet."""
@@ -79,6 +82,9 @@ class GraphWalker:
         self._nrs: Iterable[int] = ()  # the inputs of roots from which the next traversal begins
         self._inputs: dict[int, int] = {}  # number of inputs of nodes that do not show it, by id()
 
+    roots: Sequence[Any] = ()
+    """Roots of the last traversal, if hooks attend nodes: nothing else holds that of a leaf."""
+
     def stop(self) -> None:
         """Stop: nothing is found any more."""
 
@@ -86,10 +92,18 @@ class GraphWalker:
     def left_out(self) -> dict[str, int]:
         """Descriptions of what was not recorded, with their counts."""
         many = self._arguments.seldom.in_vain
-        found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
+        return {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
+
+    def unpacks(self, unpacked: Unpacked) -> None:
+        """Read saved values in this way, if PyTorch does not show them in another."""
         if self._hides_saved:
-            found[SAVED_UNSHOWN] = 1
-        return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}
+            self.unpacked, self._saved, self._hides_saved = unpacked, True, False
+
+    @property
+    def not_shown(self) -> list[str]:
+        """What this version of PyTorch does not show."""
+        hidden = {SAVED_UNSHOWN: self._hides_saved, INPUTS_UNSHOWN: not SHOWS_INPUTS}
+        return [text for text, is_hidden in hidden.items() if is_hidden]
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges from which a backward starts, after all nodes that they lead to were found.
@@ -100,6 +114,8 @@ class GraphWalker:
             edges = [_edge_of(each) or (_leafs_node(each), 0) for each in ends]
         except RuntimeError:  # for such a view, PyTorch refuses to return the node
             raise NotDifferentiable from None
+        if self._attend is not None:
+            self.roots = [node for node, _ in edges]
         self._nrs = [nr for _, nr in edges]
         met = self._walk([node for node, _ in edges])
         if len(met) == 1:  # in most cases
@@ -247,7 +263,8 @@ class GraphWalker:
             saved = self._kept(node)
             self._argue(node, record)
         if self._attend is not None:
-            self._attend(node, record.number)
+            ref = None if leaf is None else self._leaves[leaf._cdata].ref
+            self._attend(node, record, targets, ref)
         self.waiting.append(
             FoundNode(
                 record,
@@ -288,6 +305,10 @@ class GraphWalker:
         return slots
 
     def _kept(self, node: Any) -> list[FoundSavedValue]:
+        if self.unpacked is not None:
+            slots = [slot for _, slot in self._slots_of(type(node))]
+            record = record_of(node.metadata, self._recording)
+            return self.unpacked.read(node, record, slots, self.record_of)
         kept: list[FoundSavedValue] = []
         for name, slot in self._slots_of(type(node)):
             value = getattr(node, name)

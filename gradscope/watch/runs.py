@@ -1,23 +1,24 @@
-"""Observes which nodes a backward ran, in what order and when: natively, or with hooks on nodes."""
+"""Observes natively which nodes a backward ran, in what order and when."""
 
 from __future__ import annotations
 
 import threading
 from itertools import pairwise
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.watch import observer as at
-from gradscope.watch.hooks.watched import Own
 from gradscope.watch.listener import BackwardRuns, ranges
-from gradscope.watch.python_walk import LEAF
+from gradscope.watch.public.hooked_runs import of_columns
 from gradscope.watch.unseen import in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradscope.watch.called.observer import CallObserver
+    from gradscope.watch.listener import BackwardCall
 
 Ints = NDArray[np.int64]
 
@@ -27,14 +28,11 @@ class RunObserver(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
-    def attend(self, node: Any, number: int) -> None:
-        """Called when a traversal has found this node."""
+    def begins(self, asked: BackwardCall | None = None) -> None:
+        """Called when a backward begins on this thread; None: it is not recorded."""
 
-    def begins(self) -> None:
-        """Called when a backward begins on this thread."""
-
-    def ends(self, *, failed: bool) -> BackwardRuns:
-        """Called when it ended. Returns its runs."""
+    def ends(self, *, failed: bool, handed: Sequence[Any] = ()) -> BackwardRuns:
+        """Called when it ended, and returned these gradients. Returns its runs."""
 
     def so_far(self, *, running: bool) -> list[BackwardRuns]:
         """The runs so far of this thread's running backwards, innermost first.
@@ -75,10 +73,7 @@ class NativeRunObserver:
     def stop(self) -> None:
         self._observer.stop()
 
-    def attend(self, node: Any, number: int) -> None:
-        pass
-
-    def begins(self) -> None:
+    def begins(self, asked: BackwardCall | None = None) -> None:  # noqa: ARG002 -- for hooks
         observer, local = self._observer, self._local
         with self._lock:
             place = observer.place()
@@ -89,7 +84,7 @@ class NativeRunObserver:
             self._under_way += 1
             local.all_ran.append(BackwardRuns(self._reads, place, local.thread))
 
-    def ends(self, *, failed: bool) -> BackwardRuns:  # noqa: ARG002 -- only hooks miss the end of a run
+    def ends(self, *, failed: bool, handed: Sequence[Any] = ()) -> BackwardRuns:  # noqa: ARG002 -- for hooks
         all_ran = self._local.all_ran
         ran = all_ran.pop()
         ran.last = last = self._observer.place()
@@ -117,7 +112,7 @@ class NativeRunObserver:
                 end = columns[at.END] * 1_000_000_000 + columns[at.REST_OF_END]
                 outer = _outermost(np.zeros(len(begin), np.int64), begin, end)
                 table = np.stack([begin, end, columns[at.SEQUENCE], columns[at.RUN]])[:, outer]
-                found.append(_of_columns(table[:, :-1] if running and not found else table))
+                found.append(of_columns(table[:, :-1] if running and not found else table))
                 inner = ran.since
         return found
 
@@ -184,87 +179,19 @@ def _outermost(whose: Ints, begin: Ints, end: Ints) -> Ints:
     return np.flatnonzero(~inside)
 
 
-class HookedRunObserver:
-    """Observes runs with hooks before and after each node, using PyTorch's public API only."""
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-        self._on = False
-
-    def start(self) -> None:
-        self._on = True
-
-    def stop(self) -> None:
-        self._on = False
-
-    def attend(self, node: Any, number: int) -> None:
-        sequence = node._sequence_nr()
-        told = number, -1 if sequence == LEAF else sequence
-        node.register_prehook(Own(self._begin, told))
-        node.register_hook(Own(self._end, told))
-
-    def _tasks(self) -> list[list[tuple[int, int, int, int]]]:
-        found: list[list[tuple[int, int, int, int]]] = self._local.__dict__.setdefault("tasks", [])
-        return found
-
-    def begins(self) -> None:
-        self._tasks().append([])
-
-    def _begin(self, told: tuple[int, int], _grads: Any) -> None:
-        tasks = self._tasks()
-        if self._on and tasks:
-            tasks[-1].append((perf_counter_ns(), 0, told[1], told[0]))
-
-    def _end(self, told: tuple[int, int], _results: Any, _grads: Any) -> None:
-        tasks = self._tasks()
-        if self._on and tasks and tasks[-1]:
-            begin, _, sequence, number = tasks[-1][-1]
-            if number == told[0]:
-                tasks[-1][-1] = begin, perf_counter_ns(), sequence, number
-
-    def ends(self, *, failed: bool) -> BackwardRuns:
-        rows = self._tasks().pop()
-        if failed and rows and not rows[-1][1]:
-            rows[-1] = rows[-1][0], perf_counter_ns(), *rows[-1][2:]
-        return self._stretch(rows)
-
-    def so_far(self, *, running: bool) -> list[BackwardRuns]:
-        found: list[BackwardRuns] = []
-        for rows in reversed(self._tasks()):
-            over = [row for row in rows if row[1]]
-            found.append(self._stretch(over[:-1] if running and not found else over))
-        return found
-
-    def _stretch(self, rows: list[tuple[int, int, int, int]]) -> BackwardRuns:
-        table = np.array(rows, np.int64).reshape(-1, 4).T
-        return _of_columns(np.concatenate([table[:3], np.zeros((1, len(rows)), np.int64)]))
-
-
-def _of_columns(columns: Ints) -> BackwardRuns:
-    """The runs in these columns, which need not be read."""
-    ran = BackwardRuns(_nothing)
-    ran.columns, ran.many = columns, columns.shape[1]
-    ran.part = slice(0, ran.many)
-    return ran
-
-
-def _nothing() -> None:
-    """Does nothing: all runs were read."""
-
-
-def run_observer(
+def native_runs(
     why_not: str = "", around: tuple[int, int] | None = None
-) -> tuple[RunObserver, str]:
-    """The observer of runs, and why it is not the native one; "": it is.
+) -> tuple[NativeRunObserver | None, str]:
+    """The native observer of runs, or why there is none; then hooks serve.
 
     `why_not`: why it cannot be native. `around`: other callbacks for it.
     """
     if why_not:
-        return HookedRunObserver(), why_not
+        return None, why_not
     try:
         return NativeRunObserver(at.Observer(around)), ""
     except Exception as error:  # noqa: BLE001 -- whatever this build is: hooks serve everywhere
-        return HookedRunObserver(), in_words(error)
+        return None, in_words(error)
 
 
 def calls(

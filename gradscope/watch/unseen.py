@@ -62,16 +62,14 @@ def stands_for(own: Any, ours: Any) -> None:
 SHOWS_SAVED = hasattr(SavedTensor, "unpack_hook") and hasattr(SavedTensor, "data")
 """Whether a saved value shows if a hook has packed it: otherwise only unpacking would show it."""
 
-SAVED_UNSHOWN = f"saved values: PyTorch {torch.__version__} does not show them without unpacking"
+SAVED_UNSHOWN = "saved values"
 
 CALLS_UNSEEN = f"calls of modules: PyTorch {torch.__version__} calls them in an unknown way"
 
 SHOWS_INPUTS = hasattr(torch._C._FunctionBase, "_input_metadata")
 """Whether nodes show the metadata of their inputs, which are the results of their calls."""
 
-INPUTS_UNSHOWN = (
-    f"shapes, dtypes and devices of results: PyTorch {torch.__version__} does not show them"
-)
+INPUTS_UNSHOWN = "shapes, dtypes and devices of results"
 
 
 class UnknownBuildError(Exception):

@@ -57,11 +57,12 @@ HINT = (
 class Begun:
     """State of a running backward."""
 
-    __slots__ = ("creates", "left_out", "task")
+    __slots__ = ("creates", "held", "left_out", "task")
 
     def __init__(self) -> None:
         self.task: Any = None  # the listener's task; None: it is not recorded
         self.creates = False  # whether it creates a graph
+        self.held: Sequence[Any] = ()  # nodes that must not be released before it has run
         self.left_out = False  # whether only its existence is reported
 
 
@@ -152,6 +153,7 @@ class WatchedEngine:
             begun.creates = bool(asked[2])
             if since:
                 begun.task = self._begin(tensors, asked, frame, since)
+                begun.held, self._graph.roots = self._graph.roots, ()
         except Exception as error:
             if is_the_programs(error):
                 raise
@@ -172,7 +174,7 @@ class WatchedEngine:
                 guarded("a graph was made in a backward", self._made_inside, handed)
         finally:
             if task is not None:
-                self._end(task, error)
+                self._end(task, error, handed)
             elif begun.left_out:
                 guarded("a backward ended", partial(self._listener.left_out, creates=begun.creates))
         return handed
@@ -181,11 +183,13 @@ class WatchedEngine:
         with suppress(TooDeep), unseen():
             self._graph.made_inside(handed or ())
 
-    def _end(self, task: Any, failed: BaseException | None) -> None:
+    def _end(self, task: Any, failed: BaseException | None, handed: Any) -> None:
         try:
             if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
                 failed = None
-            ran = None if self._runs is None else self._runs.ends(failed=failed is not None)
+            runs, ran = self._runs, None
+            if runs is not None:
+                ran = runs.ends(failed=failed is not None, handed=handed or ())
             self._listener.backward_ends(task, failed, ran)
         except Exception as error:
             if is_the_programs(error):
@@ -219,9 +223,10 @@ class WatchedEngine:
                 self._listener.found(self._graph.take_found())
             task = self._listener.backward_begins(asked, frame, since)
             if self._values:
+                self._listener.ends_at(tensors)
                 self._listener.seeded(task, asked, grads or ())
         if task is not None and self._runs is not None:
-            self._runs.begins()
+            self._runs.begins(asked)
         return task
 
 

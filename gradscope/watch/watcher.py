@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 from gradscope.watch.called.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.hooks.before import EarlierHooks
+from gradscope.watch.hooks.module_calls import ModuleCalls
 from gradscope.watch.hooks.of_modules import ModuleHooks
 from gradscope.watch.hooks.of_saved import SavedHooks
 from gradscope.watch.hooks.of_tensors import TensorHooks
 from gradscope.watch.hooks.watched import HookedCalls
-from gradscope.watch.module_calls import ModuleCalls
+from gradscope.watch.public.hooked_runs import HookedRunObserver
+from gradscope.watch.public.looks import PublicRing
+from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
-from gradscope.watch.runs import RunObserver, calls, run_observer
+from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.watched_engine import WatchedEngine
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
     from gradscope.watch.native.creation import RecordMaker
+    from gradscope.watch.runs import RunObserver
     from gradscope.watch.values.callbacks import CallbackAddresses
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.without_node import WithoutNode
@@ -39,27 +43,46 @@ OVERRUN = "in-place writes, because the buffer was full"
 
 
 class Watcher:
-    """Watches PyTorch for a listener, at a level of detail."""
+    """Watches PyTorch for a listener, at a level of detail.
+
+    `from_import`: from the moment when the program imported it.
+    """
 
     def __init__(
-        self, listener: Listener, faults: Faults, *, level: str, native: bool = True
+        self,
+        listener: Listener,
+        faults: Faults,
+        *,
+        level: str,
+        native: bool = True,
+        from_import: bool = False,
     ) -> None:
         self.faults = faults
         faults.meet_compilers()
         self._listener = listener
         self.runs: RunObserver | None = None
+        self.hooked: HookedRunObserver | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
         self.calls: CallObserver | None = None
-        self.ring: Ring | None = None
+        self.ring: Ring | PublicRing | None = None
         self.without_node: WithoutNode | None = None
         self.operands: OperandObserver | None = None
         why = why_not() if native else "it was switched off"
-        if level in LOOKS and native:
+        looks = level in LOOKS
+        if looks:
             self.why_no_values = why
         if level != "graph":
-            around = self._around(level) if level in LOOKS and not why else None
-            self.runs, self.why_hooks = run_observer(why, around and around.runs)
-            if not self.why_hooks:
+            around = self._around(level) if looks and not why else None
+            self.runs, self.why_hooks = native_runs(why, around and around.runs)
+            if looks and (around is None or self.runs is None):
+                self.ring, self.without_node, self.operands = (
+                    PublicRing(listener.statistics),
+                    None,
+                    None,
+                )
+            if self.runs is None:
+                self.runs = self.hooked = HookedRunObserver(faults, self._public_ring)
+            else:
                 self.calls, self.why_no_calls = calls(
                     around and around.calls, whole=level == "full"
                 )
@@ -78,9 +101,17 @@ class Watcher:
         hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes
         hooks.writes = self.modules.writes = self.writes
+        hooks.runs = self.hooked
         self.before = EarlierHooks(hooks)
-        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks)
+        saved = SavedHooks(hooks)
+        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), saved
+        if from_import and self.why_walked:
+            self.graph.unpacks(Unpacked(saved))
         self.collectives = Collectives(listener, self.faults)
+
+    @property
+    def _public_ring(self) -> PublicRing | None:
+        return self.ring if isinstance(self.ring, PublicRing) else None
 
     def _around(self, level: str) -> CallbackAddresses | None:
         """Callbacks that also measure values. If one of them fails, no values are measured."""
@@ -115,27 +146,33 @@ class Watcher:
             else:
                 listener.takes_records_of(maker)
                 return graph, maker
-        hooks = self.runs if self.why_hooks else None
-        return GraphWalker(listener, None if hooks is None else hooks.attend, saved=saved), None
+        hooked = self.hooked
+        return GraphWalker(listener, None if hooked is None else hooked.attend, saved=saved), None
+
+    @property
+    def no_machine_code(self) -> str:
+        """Why PyTorch is observed through its public API, or which part of it; "": it is not."""
+        whys = {
+            "nodes": self.why_walked,
+            "runs": self.why_hooks,
+            "calls": self.why_hooks or self.why_no_calls,
+            "values": self.why_no_values,
+        }
+        found = {part: why for part, why in whys.items() if why}
+        if len(set(found.values())) == 1 and self.why_walked:
+            return self.why_walked
+        return "; ".join(f"{part}: {why}" for part, why in found.items())
 
     @property
     def left_out(self) -> dict[str, int]:
         """Descriptions of what was not recorded, or only indirectly, with their counts."""
-        whys: dict[str, list[str]] = {}
-        for what, why in (
-            ("release of nodes and their memory", self.why_walked),
-            ("calls (names are derived from nodes)", self.why_hooks or self.why_no_calls),
-            ("values of tensors", self.why_no_values),
-        ):
-            if why:
-                whys.setdefault(why, []).append(what)
-        texts = [f"{', '.join(what)}: {why}" for why, what in whys.items()]
+        texts = []
         if self.calls is not None and self.calls.why_no_writes:
             texts.append(f"in-place writes that create no node: {self.calls.why_no_writes}")
         if self.modules.unseen_calls:
             texts.append(CALLS_UNSEEN)
-        parts = self.engine, self.graph, self.before
-        left_out = {text: many for part in parts for text, many in part.left_out.items()}
+        parts = self.engine, self.graph, self.before, self.graph.unpacked
+        left_out = {text: n for part in parts if part for text, n in part.left_out.items()}
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
         return {**left_out, **dict.fromkeys(texts, 1)}

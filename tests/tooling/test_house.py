@@ -85,7 +85,7 @@ CATCHES_EVERYTHING = frozenset(
         "watch/called/results.py",
         "watch/watched_engine.py",
         "watch/in_place/faults.py",
-        "watch/module_calls.py",
+        "watch/hooks/module_calls.py",
         "watch/runs.py",
         "watch/watcher.py",
     }

@@ -58,6 +58,8 @@ def not_seen(*traces: Trace) -> frozenset[str]:
     absent = [set(trace.meta.get("absent", ())) for trace in traces]
     inferred = [OF_ANOTHER_MOMENT.intersection(t.meta.get("inferred", ())) for t in traces]
     same = frozenset.intersection(*inferred) if inferred else frozenset()
+    if len({"version" in each for each in absent}) > 1:  # one follows from recorded writes
+        same = frozenset()
     return frozenset().union(*absent, *inferred) - (same - set().union(*absent))
 
 

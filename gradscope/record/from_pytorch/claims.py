@@ -72,10 +72,20 @@ where its node receives it.
 """
 
 ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
-"""If nodes hold records of gradscope, which report when the nodes are released."""
+"""If nodes hold native records, which report when the nodes are released."""
+
+HOOKED = {
+    "observed": ["accumulate.how"],
+    "inferred": ["buffer_added.in_place"],
+    "absent": [],
+}
+"""If hooks on nodes show gradients before and after they are added (level `engine`)."""
+
+PUBLIC_ENDS = {"observed": ["unreached"], "inferred": ["node.died"], "absent": []}
+"""If the release of a node is known without its time: it came before the next recorded time."""
 
 LARGE = 1 << 18
-"""Smallest storage in bytes whose release is recorded, from level `engine` on, with ENDS."""
+"""Smallest storage in bytes whose release is recorded, from level `engine` on."""
 
 STORAGES = {"observed": [], "inferred": ["storage.freed"], "absent": []}
 """The release of a storage is noticed at the next end of a backward or step."""
@@ -94,12 +104,14 @@ def claims(
     values: bool = False,
     operands: bool = False,
     ends: bool = False,
+    hooked: bool = False,
 ) -> dict[str, Any]:
     """The keys of `meta` that list observed, inferred and absent tables, columns and events."""
     parts = [GRAPH] if level == "graph" else [GRAPH, ENGINE]
-    parts += [ENDS] if ends else []
-    follows = ends and level != "graph"
+    parts += [ENDS if ends else PUBLIC_ENDS]
+    follows = level != "graph"
     parts += [STORAGES] if follows else []
+    parts += [HOOKED] if hooked else []
     parts += [CALLS] if calls else []
     parts += [VALUES] if values else []
     parts += [OPERANDS] if operands else []

@@ -22,6 +22,7 @@ from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand import tables
+from gradscope.watch.listener import PythonNodeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.moves import Moves
     from gradscope.record.from_pytorch.called.ops import Ints
     from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
+    from gradscope.record.from_pytorch.native.ends import Releases
     from gradscope.record.from_pytorch.native.native_graph_rows import NativeGraphRows
     from gradscope.record.from_pytorch.tasks import PyTorchTask
     from gradscope.record.from_pytorch.tensors import PyTorchTensors
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord, SavedByNode
     from gradscope.watch.watcher import Watcher
+
 
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
@@ -56,7 +59,6 @@ class PyTorchGraphs:
         values: PyTorchValues,
     ) -> None:
         self._session = session
-        self._intern = session.writer.intern
         self._tensors = tensors
         self._calls = calls
         self._writes = PyTorchWrites(tensors)
@@ -75,6 +77,7 @@ class PyTorchGraphs:
         self.compiled = False  # a node represents a region of torch.compile
         self._names: dict[str, tuple[int, int]] = {}
         self.walked: NativeGraphRows | None = None  # if nodes are found natively
+        self.releases: Releases | None = None
         self.arguments = PyTorchArguments()
         self._nodes: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int, int, int]] = []
@@ -104,31 +107,36 @@ class PyTorchGraphs:
     @property
     def ends_lost(self) -> int:
         """Number of released nodes whose release was not read in time."""
-        return 0 if self.walked is None else self.walked.ends.lost
+        return 0 if self.releases is None else self.releases.nodes.lost
 
     def left(self, watcher: Watcher, paused: object) -> None:
         """Called at the end of the program, while its objects still exist."""
-        if self.walked is not None and paused is None:
-            self.walked.ends.look(watcher)
-        if self.walked is not None:
-            self.walked.storages.stop()
+        if self.releases is not None:
+            if paused is None:
+                self.releases.nodes.look(watcher)
+            self.releases.storages.stop()
 
     def look_for_ends(self) -> None:
         """Check which storages have been freed."""
-        if self.walked is not None:
-            self.walked.storages.look()
+        if self.releases is not None:
+            self.releases.storages.look()
 
     def named(self, node: str) -> tuple[int, int]:
         """The text ids of the names of a node and its call."""
         named = self._names.get(node)
         if named is None:
             name = node.rpartition("::")[2]
-            named = self._names[node] = self._intern(name), self._intern(call_of(name))
+            named = self._names[node] = (
+                self._session.writer.intern(name),
+                self._session.writer.intern(call_of(name)),
+            )
             self.compiled |= name.startswith("CompiledFunction")
         return named
 
     def _describe(self, node: FoundNode) -> None:
         number, contexts = node.record.number, self._session.contexts
+        if self.releases is not None:
+            self.releases.met(number)
         named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.record.context]
         t = max(node.record.t - self._session.start, 0)
@@ -176,7 +184,7 @@ class PyTorchGraphs:
                 has_history = value.output_of is not None or value.tensor.requires_grad
                 address = 0 if has_history else value.tensor._cdata
             self._saved.append((
-                record.number, self._intern(value.slot), tensor, version,
+                record.number, self._session.writer.intern(value.slot), tensor, version,
                 max(record.t - self._session.start, 0), int(value.tensor is None), *where,
                 int(value.own is not None), address,
             ))  # fmt: skip
@@ -193,8 +201,8 @@ class PyTorchGraphs:
         """The node that PyTorch creates above several roots; only its run is observed."""
         number, roots = task.root, task.asked.roots
         self._nodes.append((
-            number, self._intern("GraphRoot"), sequence, task.asked.above, NONE, (), NONE, NONE,
-            NONE, task.thread, task.step, task.begin,
+            number, self._session.writer.intern("GraphRoot"), sequence, task.asked.above, NONE, (),
+            NONE, NONE, NONE, task.thread, task.step, task.begin,
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
@@ -208,7 +216,10 @@ class PyTorchGraphs:
             node, _, tensor = np.concatenate(given, axis=1)
             ops.with_operands(node, tensor)
         missed, writes = ops.seen(
-            self._calls, session.contexts.threads.idents(), session.start, self._intern
+            self._calls,
+            session.contexts.threads.idents(),
+            session.start,
+            self._session.writer.intern,
         )
         self.unnamed += missed
         if writes or self._writes:
@@ -233,12 +244,12 @@ class PyTorchGraphs:
         if value.output_of is not None:
             found = value.output_of.topological >= 0  # by a traversal
             if found and value.output_nr < value.output_of.many:
-                return self._complete(_output(value.output_of, value.output_nr), tensor)
+                return self.result(value.output_of, value.output_nr, tensor)
         elif tensor.requires_grad:
             return self._tensors.number_of(tensor)
         nr = value.own
         if nr is not None and nr < record.many and [*node.shape(nr)] == [*shape_of(tensor)]:
-            return self._complete(_output(record, nr), tensor)
+            return self.result(record, nr, tensor)
         key, constants = self._tensors.key(tensor), self._tensors.constants
         number = constants.get(key)
         if number is None:
@@ -254,9 +265,19 @@ class PyTorchGraphs:
             )
         return number
 
-    def _complete(self, number: int, tensor: Any) -> int:
-        """Describe the output of a node, now that the tensor is available."""
-        self._tensors.complete(number, tensor)
+    def result(self, record: NodeRecord, nr: int, tensor: Any) -> int:
+        """Describe the output of a node, now that the tensor is available. Returns its number.
+
+        Without machine code, its values are measured now, if nothing has written to it since.
+        """
+        number = _output(record, nr)
+        is_new = nr < record.many and self._tensors.complete(number, tensor)
+        is_made = isinstance(record, PythonNodeRecord) and record.context  # else it has no call
+        looks = self._values.on and self._calls.observer is None
+        measured = is_new and is_made and looks and tensor.dtype.is_floating_point
+        if measured and not tensor.is_inference() and tensor._version == 0:
+            at = max(record.t - self._session.start, 0)
+            self._values.look(Place.OP_OUTPUT, tensor, record.number, nr, number, at=at)
         return number
 
     def _put_writes(self, rows: list[tuple[int, ...]]) -> None:
@@ -279,7 +300,7 @@ class PyTorchGraphs:
             told = self.operands.of_calls(stamps, ids)
             write(schema.Op, {
                 "id": ids,
-                "name": [self._intern(name) for name in names],
+                "name": [self._session.writer.intern(name) for name in names],
                 "begin": begun, "end": end - self._session.start, "thread": thread,
                 "step": contexts.steps.at(begun), "module": module, "task": task, "phase": phase,
                 "stack": stack, "inputs": told.inputs, "outputs": told.outputs,
@@ -299,7 +320,7 @@ class PyTorchGraphs:
     def flush(self) -> None:
         """Pass new rows to the writer."""
         write = self._session.writer.block
-        gone = None if self.walked is None else self.walked.ends.read()
+        gone = None if self.releases is None else self.releases.nodes.read()
         rows = take_all(self._ops)
         parts = [of_rows(rows)] if rows else []
         if self.walked is not None:
@@ -323,9 +344,9 @@ class PyTorchGraphs:
         ops.write(write)
         if saved:
             write(tables.ShortSaved, saved)
-        if self.walked is not None and gone is not None:
-            self.walked.ends.write(gone)
-            self.walked.storages.flush()
+        if self.releases is not None and gone is not None:
+            self.releases.nodes.write(gone)
+            self.releases.storages.flush()
 
     def _all_saved(self) -> dict[str, Ints]:
         """Saved values, in columns."""

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 from gradscope.machine_code.callables import offset
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
+from gradscope.record.from_pytorch.claims import LARGE
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
 from gradscope.record.from_pytorch.memory.storage_rows import OtherNumbers
+from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds, Releases
+from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
 from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
 from gradscope.record.from_pytorch.values import PyTorchValues
 from gradscope.record.notes.c_functions import OURS
-from gradscope.record.notes.local_names import gradient_of
+from gradscope.record.notes.local_names import gradient_of, node_of
 from gradscope.record.notes.module_rows import ModuleRows
 from gradscope.record.notes.positions.program_notes import ProgramNotes
+from gradscope.record.notes.statistics import statistics
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import BackwardCall, BackwardRuns, FoundNode, SavedByNode
     from gradscope.watch.native.creation import RecordMaker, RecordSources
+    from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
 
 
@@ -40,6 +45,7 @@ class PyTorchListener(ProgramNotes):
 
     def __init__(self, session: Session) -> None:
         self.session, self.faults = session, session.faults
+        self.statistics = statistics
         self.recording = object()  # nodes created in this recording refer to it
         self._node_numbers: Callable[[], int] = count(1, 2).__next__
         self.maker: RecordMaker | None = None
@@ -54,6 +60,7 @@ class PyTorchListener(ProgramNotes):
         self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)
         self.watcher: Watcher | None = None
+        self.released: PublicNodeEnds | None = None
         self.paused: PyTorchPause | None = None
 
     def listens_to(self, watcher: Watcher) -> None:
@@ -73,6 +80,9 @@ class PyTorchListener(ProgramNotes):
             graph.look = values.walked if values.on else None
             if values.on:
                 self.tensors.shards.measure = partial(values.look, Place.LEAF)
+            graphs.releases = Releases(graphs.walked.ends, graphs.walked.storages, _nothing)
+        else:
+            self.released = _followed_publicly(self)
         told = watcher.before.module, session.acts.met, self._met, self.tensors.shards.met
         self.modules.met = told
         self.modules.names_buffers = graphs.operands.watch(watcher.operands)
@@ -88,9 +98,14 @@ class PyTorchListener(ProgramNotes):
         """Called when this frame creates a node; None: it was created before the recording."""
         number = self._node_numbers()
         if frame is None:
-            return PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
+            record = PythonNodeRecord(self.recording, number, 0, NONE, perf_counter_ns())
+            record.packed = True  # it is not known
+            return record
         _, context, site = self._place(frame)  # a step may begin here
-        return PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
+        record = PythonNodeRecord(self.recording, number, context, site, perf_counter_ns())
+        if self.watcher is not None and self.watcher.graph.unpacked is not None:
+            record.packed = self.watcher.graph.unpacked.may_be_packed()
+        return record if self.released is None else self.released.made(record)
 
     def making(self) -> RecordSources:
         """What native code needs to know about threads and lines."""
@@ -136,6 +151,8 @@ class PyTorchListener(ProgramNotes):
 
     def looks_since(self) -> int:
         """The current time, if a backward is to be recorded; else 0."""
+        if self.released is not None:
+            self.released.now()
         return perf_counter_ns() if self.paused is None else self.paused.began()
 
     def left_out(self, *, creates: bool) -> None:
@@ -165,12 +182,14 @@ class PyTorchListener(ProgramNotes):
     ) -> None:
         """Called when a graph task ends, normally or with an exception."""
         began = perf_counter_ns()
+        if self.released is not None:
+            self.released.now()
         state, contexts = self.local.state, self.contexts
         state.task = task.parent
         contexts.changed(state, contexts.threads.of(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
-            if ran is not None and hooked:
+            if ran is not None and hooked and _root_ran(task.asked, ran):
                 ran.after(task.asked.sequence_nr)  # it cannot have a hook
             runs = None if ran is None else ran.runs()
             number = int(runs.sequence[0]) if runs is not None and len(runs.sequence) else NONE
@@ -229,6 +248,15 @@ class PyTorchListener(ProgramNotes):
                 number = self.tensors.number_of(leaf)
                 self.values.look(Place.HOOK, gradient_of(leaf), node, 0, number, task)
 
+    def ends_at(self, tensors: Sequence[Any]) -> None:
+        """The tensors that a backward begins from: results of calls."""
+        if self.released is not None and self.watcher is not None:
+            for tensor in tensors:
+                node = node_of(tensor)
+                record = None if node is None else self.watcher.graph.record_of(node)
+                if record is not None:
+                    self.graphs.result(record, tensor.output_nr, tensor)
+
     def seeded(self, task: PyTorchTask, asked: BackwardCall, grads: Sequence[Any]) -> None:
         """The gradients with which a backward begins."""
         for (node, nr), grad in zip(asked.roots, grads, strict=False):
@@ -249,3 +277,25 @@ class PyTorchListener(ProgramNotes):
         if self.values.ring is not None:
             with self.tensors.unseen():
                 self.values.stepped(leaves_of(optimizer), self.tensors.number_of)
+
+
+def _followed_publicly(listener: PyTorchListener) -> PublicNodeEnds:
+    """Follow the release of nodes and large storages without machine code."""
+    from gradscope.watch.public.node_ends import PublicNodeEnds
+
+    session, tensors, released = listener.session, listener.tensors, PublicNodeEnds()
+    storages = Storages(session, tensors.numbers)
+    listener.graphs.releases = Releases(PyTorchNodeEnds(session, released), storages, released.met)
+    if session.level != "graph":
+        tensors.storages.followed, tensors.storages.large_from = storages.number, LARGE
+    return released
+
+
+def _nothing(number: int) -> None:
+    """Does nothing: native records know which nodes were found."""
+
+
+def _root_ran(asked: BackwardCall, ran: BackwardRuns) -> bool:
+    """Whether the node above several roots ran: not if none of them leads to an input."""
+    wanted = {node for node, _ in asked.inputs}
+    return not wanted or bool(ran.many) or any(node in wanted for node, _ in asked.roots)

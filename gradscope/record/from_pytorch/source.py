@@ -69,14 +69,22 @@ class PyTorchSource:
         session, listener = self.session, self.listener
         listener.tensors.unseen, listener.tensors.storages.address = unseen, address
         self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
-        watcher = Watcher(listener, self.faults, level=session.level, native=session.native)
+        watcher = Watcher(
+            listener, self.faults, level=session.level, native=session.native,
+            from_import=not self._was_there,
+        )  # fmt: skip
         listener.listens_to(watcher)
         if session.level == "full":
             self.moves.start()
         facts = claims(
             session.level, calls=watcher.calls is not None, operands=watcher.operands is not None,
             values=listener.values.on, ends=listener.maker is not None,
+            hooked=watcher.hooked is not None,
         )  # fmt: skip
+        if watcher.no_machine_code:
+            facts["no_machine_code"] = watcher.no_machine_code
+        if watcher.graph.not_shown:
+            facts["not_shown"] = watcher.graph.not_shown
         put_claims(session.writer, facts)
         torch = sys.modules["torch"]
         look = EngineLook(

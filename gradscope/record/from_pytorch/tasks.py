@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.called.pytorch_calls import HOW
 from gradscope.record.notes.log import Ints, Log, take_all
 from gradscope.record.notes.own_time import GRAPHS
 from gradscope.record.notes.user_functions import name_of
@@ -21,14 +22,17 @@ from gradscope.trace.schema.events import HookKind
 from gradscope.trace.shorthand import tables
 from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.run_events import MODULE
-from gradscope.trace.shorthand.tables import UNDER_WAY
+from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN, UNDER_WAY
+from gradscope.watch.called.call_rows import ADD, ADD_IN_PLACE
 from gradscope.watch.listener import BackwardRuns, together
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
-    from gradscope.watch.listener import BackwardCall
+    from gradscope.watch.listener import BackwardCall, SeenGradients
 
 
 HOOKS = {
@@ -258,8 +262,38 @@ class Tasks:
             "sequence": ran.sequence,
         })  # fmt: skip
         inside = self._calls.inside(ids, _column(tasks, "ident"), many, ran)
+        hooked = [
+            (task.id, task.ran.gradients) for task in tasks if task.ran and task.ran.gradients
+        ]
+        if hooked:
+            inside = hooked_gradients(hooked, self._calls.sums)
         if inside.size:
             write(tables.ShortInside, dict(zip(("task", "run", "what"), inside, strict=True)))
+
+
+def hooked_gradients(tasks: Sequence[tuple[int, SeenGradients]], sums: list[Ints]) -> Ints:
+    """Rows of `short.inside` for tasks whose gradients hooks have shown.
+
+    Columns as those of `PyTorchCalls.inside`; the measured sums are added to `sums`.
+    """
+    rows: list[tuple[int, int, int]] = []
+    measured: list[tuple[int, int, int, int]] = []
+    for task, seen in tasks:
+        rows.append((task, -1, SEEN))
+        for run, kind, look in seen.took:
+            rows.append((task, run, int(HOW[kind])))
+            if look and kind in {ADD, ADD_IN_PLACE}:
+                measured.append((look, task, run, NONE))
+        last, place = -1, 0
+        for run, _, kind, look in seen.added:
+            place = place + 1 if run == last else 0
+            last = run
+            rows.append((task, run, ADDED_IN_PLACE if kind == ADD_IN_PLACE else ADDED))
+            if look:
+                measured.append((look, task, run, place))
+    if measured:
+        sums.append(np.array(measured, np.int64).T)
+    return np.array(rows, np.int64).reshape(-1, 3).T
 
 
 def _column(tasks: list[PyTorchTask], name: str) -> Ints:

@@ -127,17 +127,19 @@ class PyTorchTensors:
             return self.storages.walk, id(tensor)
         return self.storages.walk, place, shape, strides, text
 
-    def complete(self, number: int, tensor: Any) -> None:
-        """Describe the memory of a node's output when the tensor is available."""
-        if number not in self._complete:
+    def complete(self, number: int, tensor: Any) -> bool:
+        """Describe the memory of a node's output when the tensor is available; once."""
+        is_new = number not in self._complete
+        if is_new:
             self._complete.add(number)
             self.shards.described(number, tensor)
             try:
                 storage = self.storages.of(local_part(tensor))
                 row = (number, strides_of(tensor), storage, tensor._version)
             except (RuntimeError, NotImplementedError):
-                return
+                return is_new
             self._completions.append(row)
+        return is_new
 
     def completed(self, outputs: Completed) -> None:
         """Describe the memory of several outputs."""

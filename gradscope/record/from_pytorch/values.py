@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.session import Session
     from gradscope.watch.listener import RunColumns
+    from gradscope.watch.public.looks import PublicRing
     from gradscope.watch.values.ring import Ring
 
 Ints = NDArray[np.int64]
@@ -41,7 +42,7 @@ class PyTorchValues:
     def __init__(self, session: Session) -> None:
         self._session = session
         session.not_finite = self.not_finite
-        self.ring: Ring | None = None
+        self.ring: Ring | PublicRing | None = None
         self._parts: list[Ints] = []
         self._made: list[Ints] = []
         """Results of calls whose nodes are known: key (call row, index), op, tensor, task, step,
@@ -106,7 +107,7 @@ class PyTorchValues:
         now = perf_counter_ns() if at is None else at + self._session.start
         step = self._session.contexts.steps.id
         own = local_part(value)
-        ring.look(LOOKED + place, index, node, now, tensor, task, step, own._cdata)
+        ring.look(LOOKED + place, index, node, now, tensor, task, step, ring.of(own))
         if ring.is_filling():
             self._read(ring)
 
@@ -118,23 +119,24 @@ class PyTorchValues:
         look, now, step = ring.look, perf_counter_ns(), self._session.contexts.steps.id
         for leaf in leaves:
             number, own = number_of(leaf), local_part(leaf)
-            look(ring_.A_LEAF, 0, NONE, now, number, NONE, step, own._cdata)
+            look(ring_.A_LEAF, 0, NONE, now, number, NONE, step, ring.of(own))
         if ring.is_filling():
             self._read(ring)
 
     def walked(self, graph: int, nodes: int, kept: int) -> None:
         """Measure the leaves and saved values that a native traversal found, from these rows on."""
-        if self.ring is None:
+        ring: Any = self.ring
+        if ring is None:
             return
-        if self.ring.is_filling():
-            self._read(self.ring)
-        self.ring.look_at_walked(graph, nodes, kept, self._session.contexts.steps.id)
+        if ring.is_filling():
+            self._read(ring)
+        ring.look_at_walked(graph, nodes, kept, self._session.contexts.steps.id)
 
     def operands(self, operands: Sequence[Ints]) -> None:
         """Add the tensors that nodes save: node, slot number and tensor."""
         self._operands += operands
 
-    def _read(self, ring: Ring) -> None:
+    def _read(self, ring: Ring | PublicRing) -> None:
         rows, lost, bad = ring.read()
         self.lost += lost
         self._bad |= bad
@@ -235,10 +237,12 @@ class _Facts:
         names_others = (rows[:, ring_.KEY] != NONE) | (rows[:, ring_.TASK] != NONE)
         chosen = np.flatnonzero(own & ~(names_others & (rows[:, ring_.TIME] > until)))
         rows = rows[chosen]
+        results = rows[:, ring_.PLACE] == LOOKED + Place.OP_OUTPUT  # KEY is the call
         self._put(
             chosen,
             place=rows[:, ring_.PLACE] - LOOKED,
-            node=rows[:, ring_.KEY],
+            node=np.where(results, NONE, rows[:, ring_.KEY]),
+            op=np.where(results, rows[:, ring_.KEY], NONE),
             tensor=rows[:, ring_.TENSOR],
             task=rows[:, ring_.TASK],
             step=rows[:, ring_.STEP],

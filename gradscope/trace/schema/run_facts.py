@@ -57,6 +57,8 @@ class RunFacts(TypedDict, total=False):
     left_out: list[str]  # tables, and keys of this table, that the user switched off
     redacted: str  # what `gradscope redact` replaced: secrets, or secrets and names
     unseen: dict[str, int]  # what could not be recorded, and how often
+    no_machine_code: str  # why PyTorch was observed through its public API only
+    not_shown: list[str]  # what the API of this version of PyTorch does not show
     follows_from: int  # bytes; the end of smaller storages is not recorded
     exit: str  # how the script ended
     exit_code: int

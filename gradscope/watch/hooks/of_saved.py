@@ -13,7 +13,8 @@ from gradscope.watch.in_place.standing_in import Replaced
 from gradscope.watch.unseen import stands_for
 
 PACK, UNPACK = "pack_hook", "unpack_hook"
-PUSH, REGISTER = "_push_saved_tensors_default_hooks", "register_hooks"
+PUSH, POP = "_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks"
+REGISTER = "register_hooks"
 
 
 class WatchedSavedHook(WatchedHook):
@@ -29,19 +30,29 @@ class SavedHooks:
     def __init__(self, calls: HookedCalls) -> None:
         self._calls = calls
         self._replaced = Replaced(stands_for)
+        self.active = 0
+        """Number of pairs of hooks that apply to new nodes, on all threads."""
+        self.registered = False  # whether the program has registered hooks on a saved value
 
     def start(self) -> None:
         """Start."""
         homes, pair = _HOMES, self._pair
-        push, register = (getattr(homes[name], name) for name in (PUSH, REGISTER))
+        push, pop, register = (getattr(homes[name], name) for name in (PUSH, POP, REGISTER))
 
         def _push_saved_tensors_default_hooks(pack: Any, unpack: Any) -> Any:
+            self.active += 1
             return push(*pair(pack, unpack))
 
-        def register_hooks(self: Any, pack: Any, unpack: Any) -> Any:
-            return register(self, *pair(pack, unpack))
+        def _pop_saved_tensors_default_hooks() -> Any:
+            self.active -= 1
+            return pop()
+
+        def register_hooks(self_: Any, pack: Any, unpack: Any) -> Any:
+            self.registered = True
+            return register(self_, *pair(pack, unpack))
 
         self._replaced.put(homes[PUSH], PUSH, _push_saved_tensors_default_hooks)
+        self._replaced.put(homes[POP], POP, _pop_saved_tensors_default_hooks)
         self._replaced.put(homes[REGISTER], REGISTER, register_hooks)
 
     def stop(self) -> None:
@@ -62,4 +73,4 @@ class SavedHooks:
         )
 
 
-_HOMES: dict[str, Any] = {PUSH: torch._C._autograd, REGISTER: SavedTensor}
+_HOMES: dict[str, Any] = {PUSH: torch._C._autograd, POP: torch._C._autograd, REGISTER: SavedTensor}

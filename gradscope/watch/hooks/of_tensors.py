@@ -54,6 +54,8 @@ class WatchedTensorHook(WatchedHook):
             kind = PRE if len(args) == 1 else POST
         token = calls.begins(kind, self._node, lambda: self._at, self.hook, self._site)
         leaf = args[0] if args and kind == POST_ACCUMULATE else None
+        if leaf is not None:
+            calls.accumulated(leaf)
         if args and kind == TENSOR:
             calls.is_given(token, args[0], self._nr)
         try:

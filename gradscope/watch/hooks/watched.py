@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradscope.watch.called.writes import WatchedWrites
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
+    from gradscope.watch.public.hooked_runs import HookedRunObserver
 
 
 class Own(partial[Any]):
@@ -39,6 +40,7 @@ class HookedCalls:
         self.listener = listener
         self.faults = faults
         self.writes: WatchedWrites | None = None  # if writes of hooks are observed
+        self.runs: HookedRunObserver | None = None  # if gradients are observed by hooks
         self._on = False
 
     def start(self) -> None:
@@ -74,10 +76,18 @@ class HookedCalls:
         """Called after the hook."""
         if self.writes is not None:
             self.writes.hook_ends()
+        if replaced and self.runs is not None:
+            self.runs.replaced()
         if token is not None:
             self.faults.guarded(
                 "a hook returned", lambda: self.listener.hook_ends(token, replaced=replaced)
             )
+
+    @uncompiled
+    def accumulated(self, leaf: Any) -> None:
+        """Called before a hook that runs after the accumulation of a gradient into a leaf."""
+        if self._on and self.runs is not None:
+            self.faults.guarded("a gradient was accumulated", self.runs.accumulated, leaf)
 
     @uncompiled
     def is_given(self, token: Any, grad: Any, nr: int) -> None:

@@ -40,6 +40,7 @@ from gradscope.machine_code.language import (
     store,
 )
 from gradscope.watch.in_place.compilers import aside
+from gradscope.watch.native import ends
 from gradscope.watch.native.ends import GoneNodes
 from gradscope.watch.native.frames import frame_layout
 from gradscope.watch.native.function_tables import (
@@ -290,9 +291,25 @@ class RecordMaker:
         self._here(state)
         return place * (1 << 32) + line + 1
 
+    @property
+    def lost(self) -> int:
+        """Number of released nodes whose release was not read in time."""
+        return self.ends.lost
+
+    def read(self) -> Ints:
+        """Nodes released since the last time: number, line, context, times, whether it was met."""
+        rows = self.ends.read()
+        found = rows[
+            :, [ends.NUMBER, ends.SITE, ends.CONTEXT, ends.BORN, ends.DIED, ends.TOPOLOGICAL]
+        ]
+        found[:, -1] = found[:, -1] >= 0
+        return found
+
     def unmet(self) -> Ints:
-        """Records of existing nodes that no traversal has found."""
-        return self._all.alive(self.recording)
+        """Existing nodes that no traversal has found: number, line, context, creation time."""
+        return self._all.alive(self.recording)[
+            :, [each // 8 for each in (NUMBER, SITE, CONTEXT, TIME)]
+        ]
 
     def finish(self) -> None:
         """Release the callables, which refer to this; later releases of nodes are not recorded."""

@@ -5,6 +5,8 @@ They are read from memory: no operation is called, so nothing is recorded.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,15 @@ DTYPES: dict[Any, Any] = {
 """Dtypes that can hold NaN or Inf, and the NumPy dtypes of their memory."""
 
 
-def numbers(tensor: Any) -> Any:
+def numbers(tensor: Any, others: Mapping[Any, Any] = MappingProxyType({})) -> Any:
     """The values of a floating-point tensor on the CPU; None: it is another, or not readable.
 
-    Of a DTensor: those of the part that this rank holds.
+    Of a DTensor: those of the part that this rank holds. `others`: further dtypes, with those of
+    NumPy.
     """
     tensor = local_part(tensor)
     with unseen():
-        dtype = DTYPES.get(tensor.dtype)
+        dtype = DTYPES.get(tensor.dtype) or others.get(tensor.dtype)
         there = None if dtype is None else memory(tensor)
         if there is None:
             return None

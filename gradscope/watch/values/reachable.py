@@ -21,6 +21,7 @@ import torch
 from gradscope.watch.unseen import unseen
 
 _keys, _data_of = torch._C._dispatch_keys, torch._C._data_address
+_storage_address = torch._C._storage_address
 _Without = torch._C.DisableTorchFunction
 _Base: Any = torch.Tensor.__base__  # a subclass may override methods
 _size, _stride, _offset = _Base.size, _Base.stride, _Base.storage_offset
@@ -63,11 +64,51 @@ def memory(tensor: Any) -> memoryview | None:
             end = first + (last + 1) * size
             if 0 in sizes:
                 return memoryview(b"")
-            if at and end <= _storage(tensor).nbytes():
+            if at and end <= _bytes_of(tensor):
                 found: memoryview = _view(at + first, end - first, READ_ONLY)
                 return found
     _not_looked_at[0] += 1
     return None
+
+
+# Note [Objects of storages]
+# From PyTorch 2.13 on, a storage that once had a Python object keeps it, and counts as referred to
+# twice. PyTorch adds to a gradient in place only if nothing else refers to its storage. So there
+# the size is read from memory, where it is found in storages of known sizes.
+
+
+def _bytes_of(tensor: Any) -> int:
+    """The size in bytes of a tensor's storage. See Note [Objects of storages]."""
+    if _SIZE_AT == NO_TRACE:
+        return int(_storage(tensor).nbytes())
+    return _word(_storage_address(tensor) + _SIZE_AT) if _SIZE_AT >= 0 else 0
+
+
+NO_TRACE, NOT_FOUND = -1, -2
+WORDS = 10
+"""Number of words of a storage that are searched for its size."""
+
+
+def _size_at() -> int:
+    """The offset of the size in a storage. NO_TRACE: Python may ask for the size."""
+    with unseen(), torch.inference_mode(mode=False), torch.no_grad():
+        made = [torch.empty(size, dtype=torch.uint8, device="cpu") for size in (12345, 777, 4099)]
+    storages = [_storage_address(each) for each in made]
+    with _Without():
+        sizes = [_storage(each).nbytes() for each in made]
+        if torch._C._storage_Use_Count(storages[0]) == 1:
+            return NO_TRACE
+    found = [
+        8 * at for at in range(WORDS) if [_word(storage + 8 * at) for storage in storages] == sizes
+    ]
+    return found[0] if len(found) == 1 else NOT_FOUND
+
+
+def _word(address: int) -> int:
+    return int(ctypes.c_int64.from_address(address).value)
+
+
+_SIZE_AT = _size_at()
 
 
 def address(tensor: Any) -> int:

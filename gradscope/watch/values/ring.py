@@ -181,6 +181,11 @@ class Ring:
         self.look: Callable[..., Any] = functions().over(look, self)
         self.look_at_walked: Callable[..., int] = functions().over(look_at_walked, self)
 
+    @staticmethod
+    def of(tensor: Any) -> int:
+        """How `look` receives a tensor: its address."""
+        return int(tensor._cdata)
+
     @property
     def not_finite(self) -> tuple[int, int]:
         """Number of tensors with NaN or Inf, and of those with NaN."""

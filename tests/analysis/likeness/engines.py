@@ -28,13 +28,15 @@ def on_gradscope(program: Callable[[Any], Any], level: str = "engine") -> Trace:
     return _recorded(Runtime(), torch, program, level)
 
 
-def on_pytorch(program: Callable[[Any], Any], level: str = "engine") -> Trace:
-    """The trace of a program on PyTorch."""
+def on_pytorch(
+    program: Callable[[Any], Any], level: str = "engine", *, native: bool = True
+) -> Trace:
+    """The trace of a program on PyTorch; `native`: with machine code, where there is any."""
     import torch
 
     from gradscope.record.from_pytorch.pytorch_engine import PyTorch
 
-    return _recorded(PyTorch(), torch, program, level)
+    return _recorded(PyTorch(), torch, program, level, native=native)
 
 
 def script_on_gradscope(path: Path, *arguments: str) -> Trace:
@@ -48,11 +50,13 @@ def script_on_pytorch(path: Path, *arguments: str) -> Trace:
     return on_pytorch(lambda _: _run(path, arguments))
 
 
-def _recorded(engine: Any, torch: Any, program: Callable[[Any], Any], level: str) -> Trace:
+def _recorded(
+    engine: Any, torch: Any, program: Callable[[Any], Any], level: str, *, native: bool = True
+) -> Trace:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    recording = Recording(MemoryWriter(), Options(level=level), engine)
+    recording = Recording(MemoryWriter(), Options(level=level, native=native), engine)
     try:
         with recording, redirect_stdout(StringIO()):
             program(torch)

@@ -253,12 +253,15 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     """Hooks on every node, where the native observer cannot be had."""
     import torch
 
+    from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.observer import Observer
+    from gradscope.watch.public.hooked_runs import HookedRunObserver
     from gradscope.watch.python_walk import GraphWalker
-    from gradscope.watch.runs import HookedRunObserver, NativeRunObserver
+    from gradscope.watch.runs import NativeRunObserver
 
     assert isinstance(NativeRunObserver(Observer())._observer, Observer)
-    hooked = HookedRunObserver()
+    faults = Faults()
+    hooked = HookedRunObserver(faults)
     hooked.start()
     from gradscope.watch.listener import PythonNodeRecord
 
@@ -285,6 +288,7 @@ def test_both_ways_of_seeing_runs_see_the_same() -> None:
     assert one is not None
     assert other is not None
     assert one.sequence.tolist() == other.sequence.tolist()
+    assert faults.texts == {}
 
 
 def test_the_order_with_several_roots_is_the_one_foretold_where_hooks_see_runs() -> None:

@@ -1,0 +1,1 @@
+"""Observes what machine code observes elsewhere, with PyTorch's public API only."""

@@ -1,0 +1,224 @@
+"""How gradients were added and accumulated in one backward, as hooks on its nodes show it.
+
+# Note [How gradients are added]
+Hooks show a gradient when a node returns it, and the sum when the next node receives it. If all
+additions were in place, the sum is the tensor that arrived first, and its version has grown by
+their number. Otherwise one of them created the sum; each later one was in place, and its version is
+their number. A tensor is identified by the address of its `TensorImpl`: an operand is alive while a
+result is created, so it has another address. If a hook replaces the sum, it hides the additions,
+and they count as not in place.
+
+Nothing here holds a gradient after its hook: PyTorch moves or reuses one only if nothing else
+refers to it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from gradscope.watch.called.call_rows import ADD, ADD_IN_PLACE, CLONE, DETACH
+from gradscope.watch.listener import AddedGradient
+from gradscope.watch.values.ring_rows import OPERAND, SUMMED, TAKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradscope.watch.listener import BackwardCall
+    from gradscope.watch.public.looks import Measured, PublicRing
+
+
+class HookedNode:
+    """What the hooks of a node know about it."""
+
+    __slots__ = ("edges", "leaf", "number", "sequence", "targets")
+
+    def __init__(
+        self,
+        number: int,
+        sequence: int,
+        targets: Sequence[tuple[HookedNode | None, int]] = (),
+        leaf: weakref.ref[Any] | None = None,
+    ) -> None:
+        self.number = number
+        self.sequence = sequence  # -1: an AccumulateGrad
+        self.targets = targets  # node and input for each gradient that it returns
+        self.leaf = leaf
+        self.edges: dict[int, int] = {}  # number of edges to each of its inputs
+        for target, nr in targets:
+            if target is not None:
+                target.edges[nr] = target.edges.get(nr, 0) + 1
+
+
+class Arrival(NamedTuple):
+    """A gradient that arrived at an input of a node."""
+
+    run: int  # the run that returned it
+    nr: int  # of the gradient in what the run returned
+    tensor: int  # the address of the tensor; 0: not known
+    version: int
+    look: Measured | None  # its values, if they were measured
+
+
+class HookedBackward:
+    """A running backward: its runs, and the gradients that wait at inputs of nodes."""
+
+    def __init__(self, asked: BackwardCall | None, ring: PublicRing | None) -> None:
+        self.rows: list[list[int]] = []
+        """Runs: begin, end (0: not ended), sequence number, number of the run, and of the node."""
+        self.took: list[tuple[int, int, int]] = []
+        """How leaves accumulated gradients: the run, the call that shows it, and the look."""
+        self.added: list[AddedGradient] = []
+        self.replaced = False  # whether a hook of the program replaced a gradient since
+        self._ring = ring
+        self._asked = asked
+        self._waiting: dict[tuple[int, int], list[Arrival]] = {}
+        self._accumulates: tuple[int, int, int] | None = None  # state of the leaf before its run
+        self._executed: dict[int, bool] | None = None  # with `inputs=`: nodes that are executed
+        self.first = 0
+        """The index of the first run that hooks see: a node above several roots has none."""
+
+        if asked is None:
+            return
+        if asked.inputs:
+            self._executed = dict.fromkeys((number for number, _ in asked.inputs), True)
+        if len(asked.roots) > 1:
+            self.first = 1
+            for index, root in enumerate(asked.roots):
+                self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0, None))
+
+    # -- called by hooks ------------------------------------------------------------------------
+
+    def begins(self, node: HookedNode, grads: Sequence[Any], t: int, number: int) -> None:
+        """A node is about to run, with these gradients."""
+        self.rows.append([t, 0, node.sequence, number, node.number])
+        waiting, replaced = self._waiting, self.replaced
+        self.replaced = False
+        for nr, grad in enumerate(grads):
+            arrivals = waiting.pop((node.number, nr), ()) if waiting else ()
+            look = None
+            if grad is None:
+                continue
+            if self._ring is not None:
+                look = self._ring.put(TAKEN, nr, number, t, grad)
+            if len(arrivals) > 1:
+                self._add_up(arrivals, None if replaced else grad, look)
+        leaf = None if node.leaf is None else node.leaf()
+        self._accumulates = None
+        if leaf is not None and len(grads) == 1 and grads[0] is not None:
+            before = leaf.grad
+            known = 0 if before is None else before._cdata
+            self._accumulates = len(self.rows) - 1, known, _memory_of(grads[0])
+
+    def ends(self, node: HookedNode, returned: Sequence[Any], t: int) -> None:
+        """A node has run and returned these gradients."""
+        run = len(self.rows) - 1
+        if run < 0 or self.rows[run][4] != node.number:
+            return
+        self.rows[run][1] = t
+        self.replaced = False
+        if node.leaf is not None:
+            self.accumulated(node.leaf())
+            return
+        for index, (grad, (target, nr)) in enumerate(zip(returned, node.targets, strict=False)):
+            if grad is not None and target is not None and self._executes(target):
+                several = target.edges.get(nr, 0) > 1
+                look = self._ring.measure(grad) if self._ring and several else None
+                arrival = Arrival(run + self.first, index, grad._cdata, grad._version, look)
+                self._waiting.setdefault((target.number, nr), []).append(arrival)
+
+    def accumulated(self, leaf: Any) -> None:
+        """The gradient of this leaf is accumulated; called by the first hook after that."""
+        state, self._accumulates = self._accumulates, None
+        after = None if leaf is None or state is None else leaf.grad
+        if after is None or state is None:
+            return
+        run, before, given = state
+        look = 0
+        if before:
+            how = ADD_IN_PLACE if after._cdata == before else ADD
+            if self._ring is not None:
+                look = self._ring.next()
+                self._ring.put(SUMMED, 0, look, self._ring.now(), after)
+        elif given:
+            how = DETACH if _memory_of(after) == given else CLONE
+        else:
+            return
+        self.took.append((run + self.first, how, look))
+
+    # -- at the end -----------------------------------------------------------------------------
+
+    def over(self, handed: Sequence[Any]) -> None:
+        """The backward has returned these gradients to its caller."""
+        inputs = () if self._asked is None else self._asked.inputs
+        for asked, grad in zip(inputs, handed, strict=False):
+            arrivals = self._waiting.pop(asked, ())
+            if len(arrivals) > 1:
+                look = None if self._ring is None or grad is None else self._ring.measure(grad)
+                self._add_up(arrivals, grad, look)
+        for arrivals in self._waiting.values():  # of nodes that did not run
+            if len(arrivals) > 1:
+                self._add_up(arrivals, None, None)
+        self._waiting.clear()
+        self.added.sort()
+
+    def _add_up(self, arrivals: Sequence[Arrival], total: Any, look: Measured | None) -> None:
+        """Record the additions of these gradients; `total` is None: it was replaced."""
+        first_in_place = _first_in_place(arrivals, total)
+        ring, of = self._ring, 0
+        for place, each in enumerate(arrivals[1:], 1):
+            if ring is not None:
+                of, t = ring.next(), ring.now()
+                ring.again(OPERAND, 1, of, t, each.look)
+                if place == 1:
+                    ring.again(OPERAND, 0, of, t, arrivals[0].look)
+                if len(arrivals) == 2 and total is not None:
+                    ring.again(SUMMED, 0, of, t, look)
+            kind = ADD_IN_PLACE if place >= first_in_place else ADD
+            self.added.append(AddedGradient(each.run, each.nr, kind, of))
+
+    def _executes(self, node: HookedNode) -> bool:
+        """Whether a node receives gradients: with `inputs=`, only nodes on a path to one do."""
+        known = self._executed
+        if known is None:
+            return True
+        pending = [node]
+        while pending:
+            each = pending[-1]
+            if each.number in known:
+                pending.pop()
+                continue
+            targets = [target for target, _ in each.targets if target is not None]
+            unknown = [target for target in targets if target.number not in known]
+            if unknown and not any(known.get(target.number) for target in targets):
+                pending += unknown
+                continue
+            known[each.number] = any(known.get(target.number) for target in targets)
+            pending.pop()
+        return known[node.number]
+
+
+def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
+    """The index of the first gradient added in place. See Note [How gradients are added]."""
+    if total is None:
+        return len(arrivals)
+    last = len(arrivals) - 1
+    for place, each in enumerate(arrivals):
+        first = max(place, 1)  # the first that was added in place, if this became the sum
+        grown = last + 1 - first
+        same = each.tensor == total._cdata
+        if same and (last == 1 or total._version == each.version + grown):
+            return first
+    return last + 1 - min(int(total._version), last - 1)
+
+
+def _memory_of(tensor: Any) -> int:
+    """The address of a tensor's storage, which the gradient of a leaf may share; 0: not known."""
+    try:
+        if tensor.layout is not torch.strided:
+            tensor = tensor._values()
+        return int(torch._C._storage_address(tensor))
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return 0

@@ -1,0 +1,165 @@
+"""What hooks show of gradients, and that the program computes as it does alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from gradscope.record.recording import Options, Recording
+from gradscope.trace.schema import Accumulate, BufferAdded, Place, Storage, Unreached, Value
+from gradscope.trace.schema.events import Accumulation
+from gradscope.trace.schema.tables import Node
+from gradscope.trace.spec import check
+from gradscope.trace.trace import Trace
+from gradscope.trace.writer import MemoryWriter
+
+pytestmark = pytest.mark.torch
+
+
+def recorded(program: Any, level: str = "engine") -> tuple[Any, Trace]:
+    """What a program returns, and its trace, without machine code."""
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
+
+    recording = Recording(MemoryWriter(), Options(level=level, native=False), PyTorch())
+    with recording:
+        result = program()
+    trace = recording.trace()
+    assert trace.notes == ()
+    assert check(trace) == []
+    return result, trace
+
+
+def summed() -> int:
+    """Three gradients arrive at one node; returns how often PyTorch added in place."""
+    import torch
+
+    x = torch.ones(3, 4, requires_grad=True)
+    h = x.exp()
+    versions: list[int] = []
+    assert h.grad_fn is not None
+    h.grad_fn.register_prehook(lambda grads: versions.append(grads[0]._version))
+    ((h * 2).sum() + (h * 3).sum() + (h * 4).sum()).backward()
+    return versions[0]
+
+
+@pytest.mark.parametrize("level", ["engine", "values"])
+def test_gradients_are_added_in_place_as_unwatched(level: str) -> None:
+    seen, trace = recorded(summed, level)
+    added = [row.in_place for row in trace.rows(BufferAdded)]
+
+    assert seen == summed() == sum(added)
+    assert len(added) == 2
+
+
+def test_additions_with_a_graph_are_not_in_place_although_addresses_are_used_again() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.ones(2, requires_grad=True)
+        (x * 2 + x * 3 + x * 4 + x * 5).sum().backward(create_graph=True)
+        x.grad = None
+
+    _, trace = recorded(program)
+    assert [row.in_place for row in trace.rows(BufferAdded)] == [False] * 3
+
+
+def test_how_a_leaf_accumulates_is_seen_where_a_hook_takes_the_gradient_away() -> None:
+    import torch
+
+    def program() -> list[int]:
+        moved: list[int] = []
+        x = torch.ones(3, requires_grad=True)
+        (x * 2).sum().backward()
+        (x * 2).sum().backward()
+        (x * 2).sum().backward(create_graph=True)
+        taken = torch.ones(3, requires_grad=True)
+
+        def take(leaf: Any) -> None:
+            moved.append(leaf.grad.data_ptr())
+            leaf.grad = None
+
+        taken.register_post_accumulate_grad_hook(take)
+        grad = torch.full((3,), 5.0)
+        torch.autograd.backward([taken.view(3)], [grad])
+        return [int(moved[0] == grad.data_ptr())]
+
+    seen, trace = recorded(program)
+    assert seen == program()
+    assert [row.how for row in trace.rows(Accumulate)] == [
+        Accumulation.STOLEN,
+        Accumulation.IN_PLACE,
+        Accumulation.OUT_OF_PLACE,
+        Accumulation.STOLEN if seen[0] else Accumulation.CLONED,
+    ]
+
+
+def test_a_hook_that_replaces_a_sum_is_not_taken_for_an_addition_in_place() -> None:
+    import torch
+
+    def program() -> list[float]:
+        x = torch.ones(2, requires_grad=True)
+        h = x * 1
+        h.register_hook(lambda grad: grad * 10)
+        (h * 2 + h * 3).sum().backward()
+        assert x.grad is not None
+        return x.grad.tolist()
+
+    seen, trace = recorded(program, "values")
+    assert seen == program() == [50.0, 50.0]
+    assert [row.in_place for row in trace.rows(BufferAdded)] == [False]
+
+
+def test_values_of_gradients_leaves_and_saved_results_are_measured() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.tensor([-1.0, 4.0], requires_grad=True)
+        x.sqrt().sum().backward()
+
+    _, trace = recorded(program, "values")
+    values = trace.table(Value)
+    nan = Counter(Place(each) for each in values["place"][values["nan"] > 0].tolist())
+    assert nan[Place.OP_OUTPUT] == 2  # of sqrt, which saves it, and of sum, the root
+    assert nan[Place.NODE_OUTPUT] == nan[Place.GRAD] == 1
+    assert Place.LEAF not in nan
+
+
+def test_what_was_written_to_later_is_not_taken_for_the_result_of_a_call() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.ones(2, requires_grad=True)
+        h = x.exp()
+        with torch.no_grad():
+            h.detach().zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            h.sum().backward()
+
+    _, trace = recorded(program, "values")
+    values = trace.table(Value)
+    results = values["min"][values["place"] == Place.OP_OUTPUT]
+    assert results.tolist() == [0.0]  # of sum only
+
+
+def test_the_end_of_nodes_and_storages_is_seen_and_nothing_is_held() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.ones(1 << 17, requires_grad=True)
+        for _ in range(2):
+            (x.exp() * 2).sum().backward()
+        x.sin().cos()
+        kept.append(x.tan())
+
+    kept: list[Any] = []
+    _, trace = recorded(program)
+    nodes = trace.table(Node)
+    ended = nodes["died"] >= 0
+    names = Counter(trace.texts(nodes["name"][ended]))
+    assert names == {"ExpBackward0": 2, "MulBackward0": 2, "SumBackward0": 2, "AccumulateGrad": 2}
+    assert (nodes["died"][ended] >= nodes["t"][ended]).all()
+    unreached = trace.table(Unreached)
+    assert unreached["many"][unreached["died"] >= 0].sum() >= 2
+    assert (trace.table(Storage)["freed"] >= 0).any()
