@@ -145,7 +145,7 @@ def _made_in_forward(training: Training) -> Iterator[Found]:
         )
 
 
-@rule("GS404", "not-in-optimizer", Severity.NOTE)
+@rule("GS404", "not-in-optimizer", Severity.NOTE, reads=("version",))
 def not_in_optimizer(trace: Trace) -> Iterator[Found]:
     """Gradients reach parameters of a model that no optimizer holds: they never change.
 

@@ -108,7 +108,7 @@ class HookedBackward:
         leaf = None if node.leaf is None else node.leaf()
         self._accumulates = None
         if leaf is not None and len(grads) == 1 and grads[0] is not None:
-            before = leaf.grad
+            before = _gradient_of(leaf)
             known = 0 if before is None else before._cdata
             self._accumulates = len(self.rows) - 1, known, _memory_of(grads[0])
 
@@ -132,7 +132,7 @@ class HookedBackward:
     def accumulated(self, leaf: Any) -> None:
         """The gradient of this leaf is accumulated; called by the first hook after that."""
         state, self._accumulates = self._accumulates, None
-        after = None if leaf is None or state is None else leaf.grad
+        after = None if leaf is None or state is None else _gradient_of(leaf)
         if after is None or state is None:
             return
         run, before, given = state
@@ -212,6 +212,11 @@ def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
         if same and (last == 1 or total._version == each.version + grown):
             return first
     return last + 1 - min(int(total._version), last - 1)
+
+
+def _gradient_of(leaf: Any) -> Any:
+    """The gradient of a leaf; PyTorch would warn about one that is a leaf no more."""
+    return leaf.grad if leaf.is_leaf else None
 
 
 def _memory_of(tensor: Any) -> int:

@@ -163,3 +163,22 @@ def test_the_end_of_nodes_and_storages_is_seen_and_nothing_is_held() -> None:
     unreached = trace.table(Unreached)
     assert unreached["many"][unreached["died"] >= 0].sum() >= 2
     assert (trace.table(Storage)["freed"] >= 0).any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_leaf_that_is_a_leaf_no_more_is_left_alone() -> None:
+    """PyTorch warns when its gradient is read."""
+    import torch
+
+    def program() -> list[float]:
+        x = torch.ones(2, requires_grad=True)
+        y = (x * 3).sum()
+        x.requires_grad_(requires_grad=False)
+        x.mul_(torch.ones(2, requires_grad=True))
+        with pytest.raises(RuntimeError, match="moved into the graph interior") as raised:
+            y.backward()
+        return [len(str(raised.value))]
+
+    seen, trace = recorded(program)
+    assert seen == program()
+    assert len(trace.table(Accumulate)) == 0
