@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.called.collectives import Collectives
+from gradscope.watch.called.compiling import CompilerEvents
 from gradscope.watch.creation import Creation
 from gradscope.watch.hooks.before import EarlierHooks
 from gradscope.watch.hooks.of_modules import ModuleHooks
@@ -81,6 +82,8 @@ class Watcher:
         self.before = EarlierHooks(hooks)
         self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks)
         self.collectives = Collectives(listener, self.faults)
+        self._away = 0  # reasons not to observe nodes, calls and runs: a pause, a compiler
+        self._compilers = CompilerEvents(listener, self.faults, self._stand_aside)
 
     def _around(self, level: str) -> CallbackAddresses | None:
         """Callbacks that also measure values. If one of them fails, no values are measured."""
@@ -179,9 +182,11 @@ class Watcher:
             self.runs.start()
         if self.calls is not None:
             self.calls.start()
+        self._compilers.start()
 
     def stop(self) -> None:
         """Stop watching and restore everything."""
+        self._compilers.stop()
         if self.calls is not None:
             self.calls.stop()
         if self.runs is not None:
@@ -196,11 +201,7 @@ class Watcher:
 
     def pause(self) -> None:
         """Pause: only the ends of steps and the begins of backwards are still followed."""
-        self.creation.stop()
-        if self.calls is not None:
-            self.calls.stop()
-        if self.runs is not None:
-            self.runs.stop()
+        self._stand_aside(aside=True)
         self.modules.pause()
         self.collectives.stop()
 
@@ -208,8 +209,20 @@ class Watcher:
         """Resume watching."""
         self.modules.resume()
         self.collectives.start()
-        if self.runs is not None:
-            self.runs.start()
-        self.creation.start()
-        if self.calls is not None:
-            self.calls.start()
+        self._stand_aside(aside=False)
+
+    def _stand_aside(self, *, aside: bool) -> None:
+        """Do not observe nodes, calls and runs; or observe them again, if nothing else forbids."""
+        self._away += 1 if aside else -1
+        if aside and self._away == 1:
+            self.creation.stop()
+            if self.calls is not None:
+                self.calls.stop()
+            if self.runs is not None:
+                self.runs.stop()
+        elif not self._away:
+            if self.runs is not None:
+                self.runs.start()
+            self.creation.start()
+            if self.calls is not None:
+                self.calls.start()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from gradscope.trace.schema.acts import *  # noqa: F403
 from gradscope.trace.schema.acts_of_training import *  # noqa: F403
+from gradscope.trace.schema.compiled import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.plans import *  # noqa: F403
@@ -43,7 +44,8 @@ HISTORY = {
     (1, 10): "node.died, unreached, alias",
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
-    (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
+    (1, 13): "source; act.facts was split into one table per kind, act.<kind>; compiled regions: "
+    "compilation, graph_break, region, region_kernel, region_op, node.region",
 }
 
 SINCE = {

@@ -72,6 +72,8 @@ SpanId = Annotated[int, Ref("span")]
 ActId = Annotated[int, Ref("act")]
 CapturedId = Annotated[int, Ref("captured")]
 PlanId = Annotated[int, Ref("plan")]
+CompilationId = Annotated[int, Ref("compilation")]
+RegionId = Annotated[int, Ref("region")]
 Ints = tuple[int, ...]
 Floats = tuple[float, ...]
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
+from gradscope.watch.called.compiling import name_of
 from gradscope.watch.called.results import own_result
 from gradscope.watch.listener import SavedByNode
 from gradscope.watch.native import lookups, native_walk, walk_memory as memory
@@ -245,7 +246,7 @@ class NativeWalker(GraphWalker):
     # -- questions of the traversal ---------------------------------------------------------------
 
     def _kind(self, node: Any) -> int:
-        name = node.name()
+        name = name_of(node)
         number = self._numbers_of_names.get(name)
         if number is None:
             number = self._numbers_of_names[name] = len(self.names)
