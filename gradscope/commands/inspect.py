@@ -19,6 +19,7 @@ from gradscope.commands.options.questions import (
     Limits,
     MemoryUse,
     WhatCaptured,
+    WhatCompiled,
     WhoHolds,
     WhyNone,
     WhyThen,
@@ -112,6 +113,7 @@ def inspect(
     hooks: EveryHook = False,
     memory: MemoryUse = False,
     captured: WhatCaptured = False,
+    compiled: WhatCompiled = False,
     roofline: Limits = False,
     explain: Explain = None,
     rank: Rank = None,
@@ -134,7 +136,7 @@ def inspect(
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
         "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
-        "captured": captured, "roofline": roofline,
+        "captured": captured, "compiled": compiled, "roofline": roofline,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is for findings; an answer has --json")

@@ -58,6 +58,13 @@ WhatCaptured = Annotated[
         help="Show which captured steps were replayed and fused, which were not, and why.",
     ),
 ]
+WhatCompiled = Annotated[
+    bool,
+    _question(
+        "--compiled",
+        help="Show what is inside regions of torch.compile, and why it broke and recompiled them.",
+    ),
+]
 Limits = Annotated[
     bool,
     _question(
@@ -90,6 +97,7 @@ def one_asked(given: Mapping[str, str | bool | None]) -> AskedQuestion | None:
 def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
     from gradscope.commands.options.peaks import measured
     from gradscope.scene.answers.captured import captures
+    from gradscope.scene.answers.compiled import compiled_regions
     from gradscope.scene.answers.grad_of import grad_of
     from gradscope.scene.answers.holders import who_holds
     from gradscope.scene.answers.memory_use import memory
@@ -110,6 +118,7 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
         "hooks": hooks,
         "memory": memory,
         "captured": captures,
+        "compiled": compiled_regions,
         "roofline": lambda of, _: costs(of, measured()),
     }
     return answers[asked.question](trace, asked.of)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from gradscope.trace.schema.declare import (
     NONE,
     CompilationId,
-    Ints,
     Ns,
     RegionId,
+    RegionOpIds,
     Row,
     StackId,
     StepId,
@@ -85,5 +85,5 @@ class RegionOp(Row):
     name: Text = ""  # of its result
     op: Text = ""  # "aten.mm.default"; "input"
     type: Text = ""  # dtype and shape of its result: "f32[8, 4]", "f32[s0, 4]"
-    reads: Ints = ()  # ids of the operations and inputs that it reads
+    reads: RegionOpIds = ()
     stack: StackId = NONE

@@ -74,6 +74,7 @@ CapturedId = Annotated[int, Ref("captured")]
 PlanId = Annotated[int, Ref("plan")]
 CompilationId = Annotated[int, Ref("compilation")]
 RegionId = Annotated[int, Ref("region")]
+RegionOpIds = Annotated[tuple[int, ...], Ref("region_op")]
 Ints = tuple[int, ...]
 Floats = tuple[float, ...]
 
