@@ -170,7 +170,7 @@ def _regions(facts: CompiledFacts, rows: int) -> TableScene:
 
 def _recompiled(facts: CompiledFacts, rows: int) -> TableScene:
     columns = TableColumn("line"), TableColumn("what"), TableColumn("why")
-    broken = [(f"{each.site}", "graph break", each.reason) for each in facts.breaks]
+    broken = dict.fromkeys((str(each.site), "graph break", each.reason) for each in facts.breaks)
     again = [
         (f"{each.site}", f"{each.function} compiled again", "; ".join(each.reasons))
         for each in facts.again

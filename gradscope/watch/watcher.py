@@ -75,6 +75,7 @@ class Watcher:
             self.creation,
             values=self.ring is not None,
         )
+        self.engine.stand_aside = self._stand_aside
         self.modules = ModuleCalls(listener, self.faults)
         hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes

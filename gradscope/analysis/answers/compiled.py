@@ -73,7 +73,7 @@ class BrokenAt:
     reason: str
     hint: str
     site: Site
-    function: str
+    compilation: str  # "0/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,11 @@ class _Compiled:
     def __init__(self, trace: Trace) -> None:
         rows = {row.id: row for row in trace.rows(Compilation)}
         names = {id: (row.function, site_of(trace, row.stack)) for id, row in rows.items()}
-        unknown = "", Site()
         broken = [
-            BrokenAt(row.reason, row.hint, site_of(trace, row.stack),
-                     names.get(row.compilation, unknown)[0])
+            BrokenAt(
+                row.reason, row.hint, site_of(trace, row.stack),
+                rows[row.compilation].name if row.compilation in rows else "",
+            )
             for row in trace.rows(GraphBreak)
         ]  # fmt: skip
         self.facts = CompiledFacts(

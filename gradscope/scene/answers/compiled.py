@@ -36,7 +36,7 @@ def compiled_regions(trace: Trace, _: str = "") -> Answer:
     if not facts:
         return Answer(NOTHING, data=facts)
     sections = filled(
-        Topic("graph breaks", tuple(map(break_in_words, facts.breaks))),
+        Topic("graph breaks", tuple(dict.fromkeys(map(break_in_words, facts.breaks)))),
         Topic("compiled again", tuple(map(again_in_words, facts.again))),
         Topic("not compiled", tuple(_failed(*each) for each in facts.failed)),
         Topic("regions", tuple(map(_region, facts.regions))),
@@ -51,7 +51,7 @@ def compiled_regions(trace: Trace, _: str = "") -> Answer:
 def _title(facts: CompiledFacts) -> str:
     parts = [plural(len(facts.regions), "region")]
     if facts.breaks:
-        parts.append(plural(len(facts.breaks), "graph break"))
+        parts.append(plural(len({each.site for each in facts.breaks}), "graph break"))
     if facts.again:
         parts.append(plural(len(facts.again), "recompilation"))
     times = plural(facts.compilations, "compilation")

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from gradscope.analysis.answers.compiled import compiled
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.graph.memory import held, periods
 from gradscope.analysis.identity.fingerprints import shortened
@@ -16,6 +17,7 @@ from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
+from gradscope.scene.answers.compiled import break_in_words, inside
 from gradscope.scene.readable import shape
 from gradscope.scene.report import found_in
 from gradscope.scene.viewer.nodes import PageNodes
@@ -220,6 +222,32 @@ def _float32(numbers: np.ndarray) -> np.ndarray:
 def _place(value: int) -> str:
     place = member(Place, value)
     return "unknown" if place is None else place.name.lower().replace("_", " ")
+
+
+def region_table(trace: Trace, texts: Texts) -> Table:
+    """What is inside of each compiled region, and why it was compiled, a line each."""
+    facts = compiled(trace)
+    lines = [
+        (region.id, line)
+        for region in facts.regions
+        for line in (
+            *inside(region),
+            *(
+                f"compiled again: {'; '.join(each.reasons)}"
+                for each in facts.again
+                if each.name == region.compilation
+            ),
+            *(
+                f"graph break: {break_in_words(each)}"
+                for each in facts.breaks
+                if each.compilation == region.compilation
+            ),
+        )
+    ]
+    return {
+        "region": ints(region for region, _ in lines),
+        "text": texts.column(line for _, line in lines),
+    }
 
 
 def source_tables(scope: PageNodes, texts: Texts) -> dict[str, Table]:

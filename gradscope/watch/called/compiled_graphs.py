@@ -15,7 +15,7 @@ _CLASS = re.compile(r"^(\s*class )[^\s(]+\(", re.MULTILINE)
 _LINE = re.compile(r"# File: (?P<file>.+):(?P<line>\d+) in (?P<function>[^,]+)(, code: .*)?$")
 _FORGOTTEN = re.compile(r"# No stacktrace found")
 _DEVICE = re.compile(r"(\[[^\]]*\])(\[[^\]]*\])?\S*$")
-_KERNEL = re.compile(r"\b((?:cpp|triton)_\w*fused\w*|extern_kernels\.\w+)\(")
+_KERNEL = re.compile(r"\b((?:cpp|triton)_\w*fused\w*|extern_kernels\.\w+)(?:\.run)?\(")
 _COMMENT = re.compile(r"# .*Original ATen: \[(?P<names>[^\]]*)\]")
 
 

@@ -40,7 +40,8 @@ def with_insides(
         inside = _Inside(regions[region], phase, box)
         if len(inside.ops) > room and not options.everything:
             folded += 1
-            boxes.append(replace(box, lines=(*box.lines, inside.summary())))
+            line = BoxLine(f"compiled region: {inside.summary()}")
+            boxes.append(replace(box, lines=(*box.lines, line)))
             continue
         opened, room = opened + 1, room - len(inside.ops)
         groups.append(inside.group())
@@ -73,13 +74,13 @@ class _Inside:
     def ops(self) -> tuple[CompiledOp, ...]:
         return self.region.part(self.phase)
 
-    def summary(self) -> BoxLine:
+    def summary(self) -> str:
         kernels = sum(phase is self.phase for phase, _ in self.region.kernels)
         into = f" in {plural(kernels, 'kernel')}" if kernels else ""
-        return BoxLine(f"compiled: {plural(len(self.ops), 'operation')}{into}")
+        return f"{plural(len(self.ops), 'operation')}{into}"
 
     def group(self) -> Group:
-        title = f"compiled region {count(self.region.id)} · {self.summary().text}"
+        title = f"compiled region {count(self.region.id)} · {self.summary()}"
         return Group(self.id, title, self.box.group)
 
     def boxes(self) -> Iterator[Box]:
