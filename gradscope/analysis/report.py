@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TypeVar
 
-from gradscope.analysis.answers.compiled import CompiledFacts, compiled
+from gradscope.analysis.answers.compiled_facts import CompiledFacts, compiled
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.found_at import located
 from gradscope.analysis.identity.known import known_ids

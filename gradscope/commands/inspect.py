@@ -123,8 +123,6 @@ def inspect(
     width: Width = None,
 ) -> None:
     """Report problems in a trace, and where the time went."""
-    from gradscope.analysis.findings import Severity
-
     out = terminal(plain=plain, width=width)
     if explain is not None:
         _explain(explain, out)
@@ -149,12 +147,18 @@ def inspect(
     with working():
         report = chosen.report(loaded)
     asked_for = everything or rows is not None
-    times = asked_for or not report.at_least(Severity.WARNING)
+    times = asked_for or not _has_warnings(report)
     many = 0 if everything else rows or ROWS
     shown = _Shown(shape, many, times, known is not None, fits=not asked_for)
     _show(report, loaded, shown, out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
+
+
+def _has_warnings(report: "Report") -> bool:
+    from gradscope.analysis.findings import Severity
+
+    return bool(report.at_least(Severity.WARNING))
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gradscope.analysis.answers.compiled import CompiledFacts
+from gradscope.analysis.answers.compiled_facts import CompiledFacts
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
-from gradscope.scene.answers.compiled import named
+from gradscope.scene.graph.blocks.region_words import named
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
 from gradscope.scene.timeline.waits import wait_table

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.called.collectives import Collectives
-from gradscope.watch.called.compiling import CompilerEvents
+from gradscope.watch.called.compiling import CompilerEvents, StandingAside
 from gradscope.watch.creation import Creation
 from gradscope.watch.hooks.before import EarlierHooks
 from gradscope.watch.hooks.of_modules import ModuleHooks
@@ -75,16 +75,18 @@ class Watcher:
             self.creation,
             values=self.ring is not None,
         )
+        self._stand_aside = StandingAside(self.runs, self.creation, self.calls)
         self.engine.stand_aside = self._stand_aside
         self.modules = ModuleCalls(listener, self.faults)
         hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes
         hooks.writes = self.modules.writes = self.writes
         self.before = EarlierHooks(hooks)
-        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks)
+        self.hooks = (
+            hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), SavedHooks(hooks),
+            CompilerEvents(listener, self.faults, self._stand_aside),
+        )  # fmt: skip
         self.collectives = Collectives(listener, self.faults)
-        self._away = 0  # reasons not to observe nodes, calls and runs: a pause, a compiler
-        self._compilers = CompilerEvents(listener, self.faults, self._stand_aside)
 
     def _around(self, level: str) -> CallbackAddresses | None:
         """Callbacks that also measure values. If one of them fails, no values are measured."""
@@ -183,11 +185,9 @@ class Watcher:
             self.runs.start()
         if self.calls is not None:
             self.calls.start()
-        self._compilers.start()
 
     def stop(self) -> None:
         """Stop watching and restore everything."""
-        self._compilers.stop()
         if self.calls is not None:
             self.calls.stop()
         if self.runs is not None:
@@ -211,19 +211,3 @@ class Watcher:
         self.modules.resume()
         self.collectives.start()
         self._stand_aside(aside=False)
-
-    def _stand_aside(self, *, aside: bool) -> None:
-        """Do not observe nodes, calls and runs; or observe them again, if nothing else forbids."""
-        self._away += 1 if aside else -1
-        if aside and self._away == 1:
-            self.creation.stop()
-            if self.calls is not None:
-                self.calls.stop()
-            if self.runs is not None:
-                self.runs.stop()
-        elif not self._away:
-            if self.runs is not None:
-                self.runs.start()
-            self.creation.start()
-            if self.calls is not None:
-                self.calls.start()

@@ -97,7 +97,6 @@ def one_asked(given: Mapping[str, str | bool | None]) -> AskedQuestion | None:
 def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
     from gradscope.commands.options.peaks import measured
     from gradscope.scene.answers.captured import captures
-    from gradscope.scene.answers.compiled import compiled_regions
     from gradscope.scene.answers.grad_of import grad_of
     from gradscope.scene.answers.holders import who_holds
     from gradscope.scene.answers.memory_use import memory
@@ -106,6 +105,7 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
     from gradscope.scene.answers.roofline import costs
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none
+    from gradscope.scene.graph.blocks.region_words import compiled_regions
 
     answers: dict[str, Callable[[Trace, str], Answer]] = {
         "node": chosen_node,

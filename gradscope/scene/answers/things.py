@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradscope.analysis.answers.compiled import region_of
+from gradscope.analysis.answers.compiled_facts import region_of
 from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers
@@ -24,10 +24,10 @@ from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.answers.around import WRITES, Surroundings
-from gradscope.scene.answers.compiled import inside
 from gradscope.scene.answers.grad_of import moved_it
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
+from gradscope.scene.graph.blocks.region_words import inside
 from gradscope.scene.readable import duration, ordinal
 from gradscope.trace.schema import (
     NONE,

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from gradscope.analysis.answers.compiled import compiled
+from gradscope.analysis.answers.compiled_facts import compiled
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.graph.memory import held, periods
 from gradscope.analysis.identity.fingerprints import shortened
@@ -17,7 +17,7 @@ from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
-from gradscope.scene.answers.compiled import break_in_words, inside
+from gradscope.scene.graph.blocks.region_words import break_in_words, inside
 from gradscope.scene.readable import shape
 from gradscope.scene.report import found_in
 from gradscope.scene.viewer.nodes import PageNodes
@@ -84,13 +84,14 @@ def _seq_of(evidence: Iterable[Evidence]) -> int:
 
 
 def slow_tables(trace: Trace, report: Report, texts: Texts) -> dict[str, Table]:
-    """Times by line, by name of nodes and operations, and by module."""
+    """Times by line, by name of nodes and operations, and by module; compiled regions."""
     modules = [each for each in report.modules if each.nodes or each.ops]
     return {
         "slow_lines": _lines(trace, report.lines, texts),
         "slow_nodes": _timings(report.nodes, texts),
         "slow_ops": _timings(report.ops, texts),
         "waits": _waits(report, texts),
+        "regions": region_table(trace, texts),
         "modules": {
             "rank": ints(each.rank for each in modules),
             "name": texts.column(each.name or each.type for each in modules),

@@ -100,16 +100,16 @@ def _type(annotation: ast.expr | None) -> str:
     return _DEVICE.sub(r"\1", text) if isinstance(text, str) else ""
 
 
-class Kernel(NamedTuple):
+class GeneratedKernel(NamedTuple):
     """A kernel that a compiled graph calls, and the operations it was made of."""
 
     name: str
     ops: tuple[str, ...]  # "relu", "addmm"; (): only its name says it
 
 
-def kernels_of(code: str) -> tuple[Kernel, ...]:
+def kernels_of(code: str) -> tuple[GeneratedKernel, ...]:
     """The kernels that generated code calls, in order."""
-    found: dict[Kernel, None] = {}
+    found: dict[GeneratedKernel, None] = {}
     ops: tuple[str, ...] = ()
     for line in code.partition("def call(")[2].partition("def benchmark_")[0].splitlines():
         comment = _COMMENT.search(line)
@@ -119,6 +119,6 @@ def kernels_of(code: str) -> tuple[Kernel, ...]:
             continue
         call = _KERNEL.search(line)
         if call is not None:
-            found[Kernel(call[1], ops)] = None
+            found[GeneratedKernel(call[1], ops)] = None
             ops = ()
     return tuple(found)

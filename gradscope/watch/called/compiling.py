@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from threading import Lock, local
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
-from gradscope.errors import is_the_programs
 from gradscope.watch.in_place.standing_in import HERE
 
 if TYPE_CHECKING:
@@ -96,29 +96,32 @@ class CompilerEvents(logging.Handler):
         """Stop."""
         logging.getLogger(LOGGER).removeHandler(self)
         if self._phases.names:
-            self._ends(self._phases.names[0])
+            HERE.ours = self._phases.ours
+            self._phases.names.clear()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by PyTorch, on the thread that compiles."""
-        try:
-            metadata, payload = record.__dict__.get("metadata"), record.__dict__.get("payload")
-            if type(metadata) is not dict:
-                return
-            if PHASE in metadata:
-                phase = orjson.loads(payload or "{}")
-                self._has_phases = True
-                self._passes(phase.get("ph"), str(phase.get("name")))
-            elif not self._has_phases:  # before PyTorch 2.5
-                kinds = {STARTED: BEGINS, ENDED: ENDS}
-                self._passes(next((kinds[kind] for kind in kinds if kind in metadata), ""), STARTED)
-        except Exception as error:
-            if is_the_programs(error):
-                raise
-            self._faults.noted("a compiler reported", error)
+        metadata, payload = record.__dict__.get("metadata"), record.__dict__.get("payload")
+        if type(metadata) is not dict:
             return
-        self._faults.guarded("a compiler reported", self._tell, metadata, payload)
+        guarded = self._faults.guarded
+        passed = guarded("a compiler reported", self._phase, metadata, payload)
+        if passed is not None:
+            self._passes(*passed)
+        guarded("a compiler reported", self._tell, metadata, payload)
 
-    def _passes(self, passed: str | None, name: str) -> None:
+    def _phase(self, metadata: dict[str, Any], payload: str | None) -> tuple[str, str] | None:
+        """What is passed in a phase, and the name of the phase."""
+        if PHASE in metadata:
+            self._has_phases = True
+            phase = orjson.loads(payload or "{}")
+            return str(phase.get("ph")), str(phase.get("name"))
+        if self._has_phases:
+            return None
+        kinds = {STARTED: BEGINS, ENDED: ENDS}  # before PyTorch 2.5
+        return next(((kinds[kind], STARTED) for kind in kinds if kind in metadata), None)
+
+    def _passes(self, passed: str, name: str) -> None:
         if passed == BEGINS:
             self._phases.names.append(name)
             if len(self._phases.names) == 1:
@@ -131,7 +134,7 @@ class CompilerEvents(logging.Handler):
         with self._lock_of_threads:
             self._tracing += 1
             if self._tracing == 1:
-                self._aside(aside=True)
+                self._stand_aside(aside=True)
 
     def _ends(self, name: str) -> None:
         """Leave this phase, and those inside it that did not report their end."""
@@ -143,7 +146,10 @@ class CompilerEvents(logging.Handler):
         with self._lock_of_threads:
             self._tracing -= 1
             if not self._tracing:
-                self._aside(aside=False)
+                self._stand_aside(aside=False)
+
+    def _stand_aside(self, *, aside: bool) -> None:
+        self._faults.guarded("a compiler traced", partial(self._aside, aside=aside))
 
     def _tell(self, metadata: dict[str, Any], payload: str | None) -> None:
         kind = next((each for each in metadata if each in TOLD or each == "artifact"), "")
@@ -160,6 +166,31 @@ class CompilerEvents(logging.Handler):
             facts if type(facts) is dict else {}, payload or "", graph_number(), perf_counter_ns(),
         )  # fmt: skip
         self._listener.compiler_told(event, _caller())
+
+
+class Stoppable(Protocol):
+    """Something that can be stopped and started again."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class StandingAside:
+    """Stops these observers as long as there is a reason: a pause, a compiler."""
+
+    def __init__(self, *observers: Stoppable | None) -> None:
+        self._observers = [each for each in observers if each is not None]
+        self._reasons = 0
+
+    def __call__(self, *, aside: bool) -> None:
+        """There is one more reason, or one less."""
+        self._reasons += 1 if aside else -1
+        if aside and self._reasons == 1:
+            for each in reversed(self._observers):
+                each.stop()
+        elif not self._reasons:
+            for each in self._observers:
+                each.start()
 
 
 def _caller() -> FrameType:

@@ -112,8 +112,7 @@ class NativeWalker(GraphWalker):
         self._known_layouts = np.zeros(memory.LAYOUT // 8 * memory.MOST_LAYOUTS, np.int64)
         self._asked = (self._kind, self._leaf, self._layout_of, self._put_rows_aside)
         self.look: Callable[[int, int, int], None] | None = None
-        """Called with the address of the words, and the first new rows of nodes and saved values.
-        """
+        """Called with the address of the words and the first new rows of nodes and saved values."""
         self._looked_at = 0, 0
         self.large: Callable[[int, int, int, int], object] = _nobody_follows
         """Called with large storages: address of the StorageImpl, traversal, address and size."""

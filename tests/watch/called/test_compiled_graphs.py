@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.watch.called.compiled_graphs import GraphLine, Kernel, graph_of, kernels_of
+from gradscope.watch.called.compiled_graphs import GeneratedKernel, GraphLine, graph_of, kernels_of
 
 OF_2_6 = """class GraphModule(torch.nn.Module):
     def forward(self, primals_1: "f32[8, 4][4, 1]cpu", primals_2: "f32[1][1]cpu"):
@@ -85,8 +85,8 @@ def benchmark_compiled_module(times=10):
 
 def test_kernels_are_those_that_the_code_calls() -> None:
     assert kernels_of(CODE) == (
-        Kernel("extern_kernels.addmm", ("t", "addmm")),
-        Kernel("cpp_fused_relu_threshold_backward_0", ()),
-        Kernel("triton_per_fused_sum_1", ("sum",)),
-        Kernel("extern_kernels.addmm", ()),
+        GeneratedKernel("extern_kernels.addmm", ("t", "addmm")),
+        GeneratedKernel("cpp_fused_relu_threshold_backward_0", ()),
+        GeneratedKernel("triton_per_fused_sum_1", ("sum",)),
+        GeneratedKernel("extern_kernels.addmm", ()),
     )

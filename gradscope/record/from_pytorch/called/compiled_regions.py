@@ -38,8 +38,9 @@ _REASON = re.compile(r"(Graph Break )?Reason: (Unsupported: )?|Explanation: ")
 _HINT, _USELESS = "Hint: ", "Please report an issue"
 _LESS = re.compile(r"Encountered graph break when |Developer debug context|For more details|\s*$")
 _REST = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
-_OF_GRAPH = re.compile(r"^# AOT ID: \['(?P<graph>\d+)_(?P<part>\w+)'\]", re.MULTILINE)
+_OF_PART = re.compile(r"^# AOT ID: \['\d+_(?P<part>\w+)'\]", re.MULTILINE)
 LONGEST = 400
+CODE = "inductor_output_code"
 
 
 class CompiledRegions:
@@ -54,6 +55,7 @@ class CompiledRegions:
         self._open: dict[str, dict[str, Any]] = {}  # compilations that have not ended
         self._breaks: set[tuple[int, str, int]] = set()
         self._cached: set[str] = set()
+        self._of_compilation: dict[str, list[int]] = {}  # the regions of each compilation
         self._rows: dict[type[Row], list[dict[str, Any]]] = {}
         self._many = {GraphBreak: 0, RegionKernel: 0, RegionOp: 0}
         self.unread = 0  # graphs whose text could not be read
@@ -75,7 +77,9 @@ class CompiledRegions:
 
     def flush(self) -> None:
         """Write what was reported so far."""
-        for event, caller, thread in take_all(self._events):
+        events = take_all(self._events)
+        events.sort(key=lambda each: each[0].kind == CODE)  # code may come before its graph
+        for event, caller, thread in events:
             self._session.faults.guarded(
                 "a compiler's report was read", self._read, event, caller, thread
             )
@@ -88,7 +92,7 @@ class CompiledRegions:
     def _read(self, event: CompilerEvent, caller: int, thread: int) -> None:
         if event.is_graph:
             self._graph(event)
-        elif event.kind == "inductor_output_code":
+        elif event.kind == CODE:
             self._code(event)
         elif not event.of_backward:
             reads: dict[str, Callable[[CompilerEvent, dict[str, Any]], None]] = {
@@ -173,6 +177,7 @@ class CompiledRegions:
             lines = ()
         self._known.add((region, phase))
         if phase == Phase.FORWARD:
+            self._of_compilation.setdefault(event.name, []).append(region)
             self._rows.setdefault(Region, []).append({
                 "id": region, "compilation": self._compilations.get(event.name, NONE),
                 "cached": event.name in self._cached, "t": event.t - self._session.start,
@@ -189,14 +194,14 @@ class CompiledRegions:
     def _code(self, event: CompilerEvent) -> None:
         from gradscope.watch.called.compiled_graphs import kernels_of
 
-        which = _OF_GRAPH.search(event.text)
-        region = NONE if which is None else self._regions.get(int(which["graph"]), NONE)
-        if which is None or region == NONE:
+        # Code from a cache has the number of the graph that it was generated for.
+        which, regions = _OF_PART.search(event.text), self._of_compilation.get(event.name, [])
+        if which is None or len(regions) != 1:
             return
         phase = Phase.BACKWARD if which["part"] == "backward" else Phase.FORWARD
         for each in kernels_of(event.text):
             self._number(RegionKernel, {
-                "region": region, "phase": int(phase), "name": self._text(each.name),
+                "region": regions[0], "phase": int(phase), "name": self._text(each.name),
                 "ops": [self._text(op) for op in each.ops],
             })  # fmt: skip
 

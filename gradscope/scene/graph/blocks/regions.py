@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gradscope.analysis.answers.compiled import CompiledOp, RegionInside, compiled
+from gradscope.analysis.answers.compiled_facts import CompiledOp, RegionInside, compiled
 from gradscope.scene.graph.boxes import source_lines
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Arrow, Box, BoxLine, GraphScene, Group, occurring

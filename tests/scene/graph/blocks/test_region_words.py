@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradscope.analysis.answers.compiled import compiled, plain_name
+from gradscope.analysis.answers.compiled_facts import compiled, plain_name
 from gradscope.analysis.report import inspect
-from gradscope.scene.answers.compiled import NOTHING, compiled_regions
 from gradscope.scene.answers.things import chosen_node
+from gradscope.scene.graph.blocks.region_words import NOTHING, compiled_regions
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.kinds import Form
@@ -95,8 +95,10 @@ def test_the_answer_names_lines_breaks_and_recompilations() -> None:
     )
     assert sections["compiled again"] == ("forward (net.py:10): 0/0: size mismatch",)
     assert sections["regions"] == (
-        "0, forward (net.py:10): 2 operations in forward, 1 operation in backward, 3 kernels, "
-        "keeps relu f32[2, 3], 1 node",
+        (
+            "0, forward (net.py:10): 2 operations in forward, 1 operation in backward, 3 kernels, "
+            "keeps relu f32[2, 3], 1 node"
+        ),
     )
     assert sections["inside region 0, forward (net.py:10)"] == (
         "forward: net.py:11 h = relu(x @ w): mm, relu -> extern_kernels.mm, cpp_fused_relu_0",

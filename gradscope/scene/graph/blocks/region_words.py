@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradscope.analysis.answers.compiled import (
+from gradscope.analysis.answers.compiled_facts import (
     BrokenAt,
     CompiledAgain,
     CompiledFacts,
