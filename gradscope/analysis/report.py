@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TypeVar
 
+from gradscope.analysis.answers.compiled_facts import CompiledFacts, compiled
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.identity.found_at import located
 from gradscope.analysis.identity.known import known_ids
@@ -27,6 +28,7 @@ from gradscope.trace.shortcomings import BETWEEN, COMPILED, FIRST, ROWS
 from gradscope.trace.trace import Trace
 
 T = TypeVar("T")
+NOTHING_COMPILED = CompiledFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Report:
     modules: tuple[ModuleFacts, ...]
     lines: tuple[LineTiming, ...]
     waits: RankWaits = NO_WAITS  # of a merged trace
+    compiled: CompiledFacts = NOTHING_COMPILED
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
@@ -151,6 +154,7 @@ def inspect(
         optimizer_ops=times("optimizers", lambda: timing_by_op(trace, ProgramPart.OPTIMIZER)),
         modules=times("modules", lambda: modules(trace)),
         lines=times("lines", lambda: timing_by_line(trace)),
+        compiled=guard.tried("compiled regions", lambda: compiled(trace), NOTHING_COMPILED),
         waits=guard.tried("waits between ranks", lambda: rank_waits(trace), NO_WAITS),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),

@@ -19,6 +19,7 @@ from gradscope.commands.options.questions import (
     Limits,
     MemoryUse,
     WhatCaptured,
+    WhatCompiled,
     WhoHolds,
     WhyNone,
     WhyThen,
@@ -112,6 +113,7 @@ def inspect(
     hooks: EveryHook = False,
     memory: MemoryUse = False,
     captured: WhatCaptured = False,
+    compiled: WhatCompiled = False,
     roofline: Limits = False,
     explain: Explain = None,
     rank: Rank = None,
@@ -121,8 +123,6 @@ def inspect(
     width: Width = None,
 ) -> None:
     """Report problems in a trace, and where the time went."""
-    from gradscope.analysis.findings import Severity
-
     out = terminal(plain=plain, width=width)
     if explain is not None:
         _explain(explain, out)
@@ -134,7 +134,7 @@ def inspect(
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
         "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
-        "captured": captured, "roofline": roofline,
+        "captured": captured, "compiled": compiled, "roofline": roofline,
     })  # fmt: skip
     if asked is not None and shape in {SARIF, GITHUB}:
         raise UsageError(f"--format {shape} is for findings; an answer has --json")
@@ -147,12 +147,18 @@ def inspect(
     with working():
         report = chosen.report(loaded)
     asked_for = everything or rows is not None
-    times = asked_for or not report.at_least(Severity.WARNING)
+    times = asked_for or not _has_warnings(report)
     many = 0 if everything else rows or ROWS
     shown = _Shown(shape, many, times, known is not None, fits=not asked_for)
     _show(report, loaded, shown, out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
+
+
+def _has_warnings(report: "Report") -> bool:
+    from gradscope.analysis.findings import Severity
+
+    return bool(report.at_least(Severity.WARNING))
 
 
 @dataclass(frozen=True)

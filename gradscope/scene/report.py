@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from gradscope.analysis.answers.compiled_facts import CompiledFacts
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
+from gradscope.scene.graph.blocks.region_words import named
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
 from gradscope.scene.timeline.waits import wait_table
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Phase
 
 T = TypeVar("T")
 
@@ -25,6 +27,8 @@ def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
     """The summary tables that are not empty, each with at most `rows` rows."""
     made = (
         wait_table(report.waits, rows),
+        _regions(report.compiled, rows),
+        _recompiled(report.compiled, rows),
         _lines(report.lines, rows),
         _timings("slowest nodes of backward", report.nodes, rows),
         _noted(
@@ -134,6 +138,45 @@ def _lines(lines: Sequence[LineTiming], rows: int) -> TableScene:
 
 def _noted(table: TableScene, note: str) -> TableScene:
     return replace(table, note="; ".join(filter(None, (table.note, note))))
+
+
+def _regions(facts: CompiledFacts, rows: int) -> TableScene:
+    columns = (
+        TableColumn("region"),
+        TableColumn("function"),
+        TableColumn("forward", is_number=True),
+        TableColumn("backward", is_number=True),
+        TableColumn("kernels", is_number=True),
+        TableColumn("kept", is_number=True),
+        TableColumn("nodes", is_number=True),
+    )
+    table = _table(
+        "compiled regions",
+        columns,
+        facts.regions,
+        rows,
+        lambda region: (
+            str(region.id),
+            named(region),
+            count(len(region.part(Phase.FORWARD))),
+            count(len(region.part(Phase.BACKWARD))),
+            count(len(region.kernels)) if region.kernels else "",
+            count(len(region.kept)),
+            count(region.nodes),
+        ),
+    )
+    return _noted(table, "forward, backward: operations; inspect --compiled shows them")
+
+
+def _recompiled(facts: CompiledFacts, rows: int) -> TableScene:
+    columns = TableColumn("line"), TableColumn("what"), TableColumn("why")
+    broken = dict.fromkeys((str(each.site), "graph break", each.reason) for each in facts.breaks)
+    again = [
+        (f"{each.site}", f"{each.function} compiled again", "; ".join(each.reasons))
+        for each in facts.again
+    ]
+    title = "graph breaks and recompilations"
+    return _table(title, columns, [*broken, *again], rows, lambda cells: cells)
 
 
 def _modules(modules: Sequence[ModuleFacts], rows: int) -> TableScene:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.machine_code.seldom import Seldom
+    from gradscope.watch.called.compiling import CompilerEvent
     from gradscope.watch.native.creation import RecordMaker, RecordSources
 
 Ints = NDArray[np.int64]
@@ -316,6 +317,10 @@ class Listener(ProgramListener, Protocol):
         ...
 
     def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...
+    def compiler_told(self, event: CompilerEvent, frame: FrameType) -> None:
+        """A compiler reported something while it compiled a function called by this frame."""
+        ...
+
     def handed_over(self, task: Any, grads: Sequence[Any]) -> None:
         """The gradients that a backward has returned to its caller."""
         ...

@@ -16,6 +16,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from gradscope.machine_code.seldom import MOST
+from gradscope.watch.called.compiling import name_of
 from gradscope.watch.called.results import own_result
 from gradscope.watch.creation import KEY, PARENT, marked, record_of
 from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord
@@ -268,7 +269,7 @@ class GraphWalker:
         self.waiting.append(
             FoundNode(
                 record,
-                node.name(),
+                name_of(node),
                 sequence,
                 above,
                 targets,

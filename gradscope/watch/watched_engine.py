@@ -22,13 +22,13 @@ from torch.autograd.variable import Variable
 from gradscope.errors import calls, from_the_line_of, is_the_programs, leave_no_frame
 from gradscope.watch.in_place.compilers import compiler_aside
 from gradscope.watch.in_place.engine_caller import engine_caller
-from gradscope.watch.in_place.standing_in import passed_over
+from gradscope.watch.in_place.standing_in import HERE, passed_over
 from gradscope.watch.listener import BackwardCall
 from gradscope.watch.python_walk import DEEPEST, NotDifferentiable, TooDeep
 from gradscope.watch.unseen import unseen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gradscope.watch.creation import Creation
     from gradscope.watch.in_place.faults import Faults
@@ -57,9 +57,10 @@ HINT = (
 class Begun:
     """State of a running backward."""
 
-    __slots__ = ("creates", "held", "left_out", "task")
+    __slots__ = ("compiled", "creates", "held", "left_out", "task")
 
     def __init__(self) -> None:
+        self.compiled = False  # whether PyTorch compiles the backward instead of running nodes
         self.task: Any = None  # the listener's task; None: it is not recorded
         self.creates = False  # whether it creates a graph
         self.held: Sequence[Any] = ()  # nodes that must not be released before it has run
@@ -87,6 +88,8 @@ class WatchedEngine:
         self._values = values  # whether its initial and returned gradients are reported
         self.left_out: dict[str, int] = {}
         self.looks = True  # whether backwards are recorded from now on
+        self.stand_aside: Callable[..., None] = _nothing
+        """Called around a backward that is compiled, which PyTorch refuses in anomaly mode."""
         self.own: Any = Variable._execution_engine
         self._caller = engine_caller(self)
 
@@ -146,6 +149,8 @@ class WatchedEngine:
     ) -> Begun:
         """A backward begins. It runs even if reporting it fails."""
         begun = Begun()
+        if HERE.ours:  # by a compiler, on tensors without values
+            return begun
         try:
             since = self._listener.looks_since() if self.looks else 0
             begun.left_out = self.looks and not since
@@ -158,6 +163,10 @@ class WatchedEngine:
             if is_the_programs(error):
                 raise
             self._faults.noted("a backward began", error)
+        if _is_compiled():
+            begun.compiled = True
+            self.left_out[COMPILED] = self.left_out.get(COMPILED, 0) + 1
+            self._faults.guarded("a backward is compiled", partial(self.stand_aside, aside=True))
         return begun
 
     def ends(self, begun: Begun | None, error: BaseException | None, handed: Any = None) -> Any:
@@ -165,6 +174,8 @@ class WatchedEngine:
         if begun is None:
             return handed
         task, guarded = begun.task, self._faults.guarded
+        if begun.compiled:
+            guarded("a backward was compiled", partial(self.stand_aside, aside=False))
         try:
             if error is not None and not self._creation.asked_for:
                 _without_hint(error)
@@ -174,7 +185,7 @@ class WatchedEngine:
                 guarded("a graph was made in a backward", self._made_inside, handed)
         finally:
             if task is not None:
-                self._end(task, error, handed)
+                self._end(begun, error, handed)
             elif begun.left_out:
                 guarded("a backward ended", partial(self._listener.left_out, creates=begun.creates))
         return handed
@@ -183,14 +194,14 @@ class WatchedEngine:
         with suppress(TooDeep), unseen():
             self._graph.made_inside(handed or ())
 
-    def _end(self, task: Any, failed: BaseException | None, handed: Any) -> None:
+    def _end(self, begun: Begun, failed: BaseException | None, handed: Any) -> None:
         try:
             if failed is not None and str(failed).startswith(SAID_AFTERWARDS):
                 failed = None
             runs, ran = self._runs, None
             if runs is not None:
                 ran = runs.ends(failed=failed is not None, handed=handed or ())
-            self._listener.backward_ends(task, failed, ran)
+            self._listener.backward_ends(begun.task, failed, None if begun.compiled else ran)
         except Exception as error:
             if is_the_programs(error):
                 raise
@@ -228,6 +239,19 @@ class WatchedEngine:
         if task is not None and self._runs is not None:
             self._runs.begins(asked)
         return task
+
+
+COMPILED = "runs of nodes in backwards that compiled autograd compiles as a whole"
+AUTOGRAD = "torch._dynamo.compiled_autograd"
+
+
+def _is_compiled() -> bool:
+    """Whether compiled autograd is switched on, so that no node runs separately."""
+    return bool(getattr(sys.modules.get(AUTOGRAD), "compiled_autograd_enabled", False))
+
+
+def _nothing(**_: bool) -> None:
+    """Does nothing."""
 
 
 SAID_AFTERWARDS = (

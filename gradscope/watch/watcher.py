@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.called.collectives import Collectives
+from gradscope.watch.called.compiling import CompilerEvents, StandingAside
 from gradscope.watch.creation import Creation
 from gradscope.watch.hooks.before import EarlierHooks
 from gradscope.watch.hooks.module_calls import ModuleCalls
@@ -97,6 +98,8 @@ class Watcher:
             self.creation,
             values=self.ring is not None,
         )
+        self._stand_aside = StandingAside(self.runs, self.creation, self.calls)
+        self.engine.stand_aside = self._stand_aside
         self.modules = ModuleCalls(listener, self.faults)
         hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes
@@ -104,7 +107,10 @@ class Watcher:
         hooks.runs = self.hooked
         self.before = EarlierHooks(hooks)
         saved = SavedHooks(hooks)
-        self.hooks = hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), saved
+        self.hooks = (
+            hooks, TensorHooks(hooks, self.graph), ModuleHooks(hooks), saved,
+            CompilerEvents(listener, self.faults, self._stand_aside),
+        )  # fmt: skip
         if from_import and self.why_walked:
             self.graph.unpacks(Unpacked(saved))
         self.collectives = Collectives(listener, self.faults)
@@ -233,11 +239,7 @@ class Watcher:
 
     def pause(self) -> None:
         """Pause: only the ends of steps and the begins of backwards are still followed."""
-        self.creation.stop()
-        if self.calls is not None:
-            self.calls.stop()
-        if self.runs is not None:
-            self.runs.stop()
+        self._stand_aside(aside=True)
         self.modules.pause()
         self.collectives.stop()
 
@@ -245,8 +247,4 @@ class Watcher:
         """Resume watching."""
         self.modules.resume()
         self.collectives.start()
-        if self.runs is not None:
-            self.runs.start()
-        self.creation.start()
-        if self.calls is not None:
-            self.calls.start()
+        self._stand_aside(aside=False)

@@ -58,6 +58,13 @@ WhatCaptured = Annotated[
         help="Show which captured steps were replayed and fused, which were not, and why.",
     ),
 ]
+WhatCompiled = Annotated[
+    bool,
+    _question(
+        "--compiled",
+        help="Show what is inside regions of torch.compile, and why it broke and recompiled them.",
+    ),
+]
 Limits = Annotated[
     bool,
     _question(
@@ -98,6 +105,7 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
     from gradscope.scene.answers.roofline import costs
     from gradscope.scene.answers.things import chosen_node, chosen_op, chosen_tensor
     from gradscope.scene.answers.why_none import why_none
+    from gradscope.scene.graph.blocks.region_words import compiled_regions
 
     answers: dict[str, Callable[[Trace, str], Answer]] = {
         "node": chosen_node,
@@ -110,6 +118,7 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
         "hooks": hooks,
         "memory": memory,
         "captured": captures,
+        "compiled": compiled_regions,
         "roofline": lambda of, _: costs(of, measured()),
     }
     return answers[asked.question](trace, asked.of)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 GRAPH = {
     "observed": [
-        "device", "edge", "graph_task", "module", "node", "span", "step", "tensor", "thread",
+        "compilation", "device", "edge", "graph_break", "graph_task", "module", "node", "span",
+        "step", "tensor", "thread",
     ],
-    "inferred": ["node.topological_nr", "op", "op.inputs", "op.name"],
+    "inferred": ["node.topological_nr", "op", "op.inputs", "op.name", "region"],
     "absent": [
         "op.end", "op.path", "op.why", "storage.freed", "value", "version",
         "graph_task.needed", "graph_task.captured", "node.arguments", "node.died", "unreached",
@@ -137,8 +138,10 @@ MISSED = {
     "former": "hooks of nodes that were created before the recording began",
     "ends": "releases of nodes, because the buffer was full",
     "compiled_steps": COMPILED,
-    "compiled": "operations inside regions of torch.compile: each region is one node, "
-    "CompiledFunctionBackward",
+    "compiled": "operations inside regions that torch.compile compiled unobserved: each region is "
+    "one node, CompiledFunctionBackward",
+    "graphs_unread": "operations inside regions of torch.compile, because the text of the graph "
+    "could not be read",
 }
 """What may not be recorded, in words."""
 

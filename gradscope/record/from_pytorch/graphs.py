@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradscope.record.from_pytorch.called.compiled_regions import CompiledRegions
 from gradscope.record.from_pytorch.called.in_place import MEMORY, InPlace
 from gradscope.record.from_pytorch.called.not_finite import NotFiniteCalls
 from gradscope.record.from_pytorch.called.operands import WRITTEN, OperandRows
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import FoundNode, FoundSavedValue, NodeRecord, SavedByNode
     from gradscope.watch.watcher import Watcher
 
-
+OF_GRAPH, REGION = " of graph ", "CompiledFunction"
 SAVED = ("node", "slot", "tensor", "version", "t", "hooked", *MEMORY)
 
 
@@ -74,8 +75,9 @@ class PyTorchGraphs:
         ] = []  # arguments that no node created: node, slot, tensor
         self.unnamed = 0  # calls whose names are derived from their nodes
         self._made_before = 0
-        self.compiled = False  # a node represents a region of torch.compile
-        self._names: dict[str, tuple[int, int]] = {}
+        self._intern = session.writer.intern
+        self.compiled = CompiledRegions(session)
+        self._names: dict[str, tuple[int, int, int]] = {}
         self.walked: NativeGraphRows | None = None  # if nodes are found natively
         self.releases: Releases | None = None
         self.arguments = PyTorchArguments()
@@ -121,16 +123,15 @@ class PyTorchGraphs:
         if self.releases is not None:
             self.releases.storages.look()
 
-    def named(self, node: str) -> tuple[int, int]:
-        """The text ids of the names of a node and its call."""
+    def named(self, node: str) -> tuple[int, int, int]:
+        """The text ids of the names of a node and its call, and the compiled region that it is."""
         named = self._names.get(node)
         if named is None:
-            name = node.rpartition("::")[2]
-            named = self._names[node] = (
-                self._session.writer.intern(name),
-                self._session.writer.intern(call_of(name)),
-            )
-            self.compiled |= name.startswith("CompiledFunction")
+            name, of_graph, graph = node.rpartition("::")[2].partition(OF_GRAPH)
+            region = NONE
+            if of_graph or name.startswith(REGION):
+                region = self.compiled.region(graph)
+            named = self._names[node] = self._intern(name), self._intern(call_of(name)), region
         return named
 
     def _describe(self, node: FoundNode) -> None:
@@ -156,7 +157,7 @@ class PyTorchGraphs:
         node.record.rest = tuple(inputs[1:])
         self._nodes.append((
             number, named[0], node.sequence_nr, node.topological_nr, op, inputs, task, module,
-            node.record.site, thread, step, t,
+            node.record.site, thread, step, t, named[2],
         ))  # fmt: skip
         for index, (target, nr) in enumerate(node.edges):
             self._edges.append((number, index, NONE if target is None else target.number, nr))
@@ -184,7 +185,7 @@ class PyTorchGraphs:
                 has_history = value.output_of is not None or value.tensor.requires_grad
                 address = 0 if has_history else value.tensor._cdata
             self._saved.append((
-                record.number, self._session.writer.intern(value.slot), tensor, version,
+                record.number, self._intern(value.slot), tensor, version,
                 max(record.t - self._session.start, 0), int(value.tensor is None), *where,
                 int(value.own is not None), address,
             ))  # fmt: skip
@@ -201,8 +202,8 @@ class PyTorchGraphs:
         """The node that PyTorch creates above several roots; only its run is observed."""
         number, roots = task.root, task.asked.roots
         self._nodes.append((
-            number, self._session.writer.intern("GraphRoot"), sequence, task.asked.above, NONE, (),
-            NONE, NONE, NONE, task.thread, task.step, task.begin,
+            number, self._intern("GraphRoot"), sequence, task.asked.above, NONE, (), NONE, NONE,
+            NONE, task.thread, task.step, task.begin, NONE,
         ))  # fmt: skip
         self._edges += [(number, i, node, nr) for i, (node, nr) in enumerate(roots)]
 
@@ -219,7 +220,7 @@ class PyTorchGraphs:
             self._calls,
             session.contexts.threads.idents(),
             session.start,
-            self._session.writer.intern,
+            self._intern,
         )
         self.unnamed += missed
         if writes or self._writes:
@@ -300,7 +301,7 @@ class PyTorchGraphs:
             told = self.operands.of_calls(stamps, ids)
             write(schema.Op, {
                 "id": ids,
-                "name": [self._session.writer.intern(name) for name in names],
+                "name": [self._intern(name) for name in names],
                 "begin": begun, "end": end - self._session.start, "thread": thread,
                 "step": contexts.steps.at(begun), "module": module, "task": task, "phase": phase,
                 "stack": stack, "inputs": told.inputs, "outputs": told.outputs,
@@ -327,7 +328,7 @@ class PyTorchGraphs:
             parts += self.walked.take()
         ops, saved = Ops(parts), self._all_saved()
         names = ("id", "name", "sequence_nr", "topological_nr", "op", "inputs", "task", "module",
-                 "stack", "thread", "step", "t")  # fmt: skip
+                 "stack", "thread", "step", "t", "region")  # fmt: skip
         if len(ops):
             self._seen(ops, saved)
         self.in_place.settle(ops, saved, over=not UnderWay.now)
@@ -341,6 +342,7 @@ class PyTorchGraphs:
         put(write, schema.Node, names, self._nodes)
         put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
         self.arguments.write(self._session.writer)
+        self.compiled.flush()
         ops.write(write)
         if saved:
             write(tables.ShortSaved, saved)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.session import Session
+    from gradscope.watch.called.compiling import CompilerEvent
     from gradscope.watch.listener import BackwardCall, BackwardRuns, FoundNode, SavedByNode
     from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.public.node_ends import PublicNodeEnds
@@ -267,6 +268,10 @@ class PyTorchListener(ProgramNotes):
         if not task.asked.accumulate_grad:
             for (node, nr), grad in zip(task.asked.inputs, grads, strict=False):
                 self.values.look(ARRIVED, grad, node, nr, task=task.id)
+
+    def compiler_told(self, event: CompilerEvent, frame: FrameType) -> None:
+        """A compiler reported something while it compiled a function called by this frame."""
+        self.graphs.compiled.told(event, frame)
 
     def step_written(self, optimizer: Any, frame: FrameType) -> None:
         """Called after an optimizer has updated its parameters."""

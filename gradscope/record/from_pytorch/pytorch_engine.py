@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.record.source import RecordingSource
 
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+_FOLDER = next((os.environ[each] for each in TEMPORARY if each in os.environ), f"{os.sep}tmp")
+GENERATED = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{_FOLDER}{os.sep}torchinductor_"
+"""Beginning of the paths of code that a compiler has generated."""
+
 
 class PyTorch:
     """The PyTorch that the program imports or has imported."""
@@ -24,7 +30,7 @@ class PyTorch:
 
     def __init__(self) -> None:
         folder = installed.folder()
-        self.machinery: tuple[str, ...] = () if folder is None else (f"{folder}/",)
+        self.machinery: tuple[str, ...] = () if folder is None else (f"{folder}/", GENERATED)
 
     @property
     def in_scripts(self) -> InScripts:

@@ -169,7 +169,8 @@ class PyTorchSource:
             lost=listener.values.lost,
             unread=listener.values.unread + self._not_looked_at() - self._not_looked_at_before,
             operands=listener.graphs.operands.lost,
-            compiled=int(listener.graphs.compiled),
+            compiled=int(listener.graphs.compiled.unreported),
+            graphs_unread=listener.graphs.compiled.unread,
             compiled_steps=int(self.watcher is not None and self.watcher.modules.compiled_steps),
             ends=listener.graphs.ends_lost,
             former=listener.graphs.made_before

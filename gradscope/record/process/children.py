@@ -16,6 +16,7 @@ from gradscope.record.notes.sites import caller_of, is_ours, shown, working_dire
 from gradscope.record.process.forks import warn_of_threads, without_warnings
 from gradscope.record.script.tracebacks import is_below
 from gradscope.trace.text import clean
+from gradscope.watch.in_place.standing_in import HERE
 
 LOADER = "data loader worker"
 LOADERS = ("gradscope.runtime.utils.data", "torch.utils.data")
@@ -95,7 +96,8 @@ class Children:
         @wraps(init)
         def told(popen: Any, args: Any, *others: Any, **options: Any) -> None:
             init(popen, args, *others, **options)
-            if _is_python(args) and not getattr(self._starting, "now", False):
+            by_compiler = HERE.ours
+            if _is_python(args) and not by_compiler and not getattr(self._starting, "now", False):
                 self._add("subprocess", popen.pid, sys._getframe(1))
 
         return told

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradscope.analysis.answers.compiled_facts import region_of
 from gradscope.analysis.answers.meant import node_meant, op_meant, tensor_meant
 from gradscope.analysis.findings import Evidence
 from gradscope.analysis.identity.backwards import backward_numbers
@@ -27,6 +28,7 @@ from gradscope.scene.answers.around import WRITES, Surroundings
 from gradscope.scene.answers.grad_of import moved_it
 from gradscope.scene.answers.not_recorded import not_at_level
 from gradscope.scene.cells import Cells
+from gradscope.scene.graph.blocks.region_words import inside
 from gradscope.scene.readable import duration, ordinal
 from gradscope.trace.schema import (
     NONE,
@@ -60,7 +62,11 @@ def chosen_node(trace: Trace, wanted: str) -> Answer:
     row = trace.table(Node).row(node_meant(trace, wanted))
     runs, moments = _runs(trace, row.id)
     made = [_Moment("it was created", row.thread, row.t)]
-    return _scene(trace, row, Cells(trace).node(row.id), runs, [*made, *moments])
+    region = region_of(trace, row)
+    parts = () if region is None else tuple(inside(region))
+    title = "inside the compiled region (reported when it was compiled)"
+    first = [*runs, Topic(title, parts)]
+    return _scene(trace, row, Cells(trace).node(row.id), first, [*made, *moments])
 
 
 def chosen_tensor(trace: Trace, wanted: str) -> Answer:

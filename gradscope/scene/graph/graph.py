@@ -19,6 +19,7 @@ from gradscope.scene.graph.backwards import backwards_of
 from gradscope.scene.graph.blocks.drawn import boxes_of, folded_box, use_lines
 from gradscope.scene.graph.blocks.folding import Folder, wishes
 from gradscope.scene.graph.blocks.outline import NodeBlock, Outline
+from gradscope.scene.graph.blocks.regions import with_insides
 from gradscope.scene.graph.blocks.structures import Structures
 from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker
@@ -33,7 +34,7 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import Box, GraphScene, StructureEntry, occurring
 from gradscope.scene.graph.placing import Placing
 from gradscope.scene.graph.scope import scope_of
-from gradscope.trace.schema import Node
+from gradscope.trace.schema import Node, Phase
 from gradscope.trace.trace import Trace
 
 
@@ -106,7 +107,7 @@ def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
         found = Structures(outline, columns)
         boxes, framed, structures = found.painted(drawn, boxes, framed, placing)
     kinds, forms, seen = occurring(boxes)
-    return GraphScene(
+    scene = GraphScene(
         title=scope.title,
         notes=(*scope.notes, *placing.folding.notes, *backwards.notes),
         boxes=boxes,
@@ -122,6 +123,7 @@ def backward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
         lanes=lanes.titles,
         structures=structures,
     )
+    return with_insides(trace, scene, Phase.BACKWARD, options)
 
 
 @dataclass(frozen=True, slots=True)

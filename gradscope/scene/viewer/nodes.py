@@ -122,6 +122,7 @@ def node_table(scope: PageNodes, groups: Ids, texts: Texts) -> Table:
         "op_ns": np.where(end == NONE, NONE, end - begin),
         "marks": _marks(scope),
         "lane": scope.lanes.column(scope.ids),
+        "region": scope.of("region"),
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from gradscope.trace.schema.acts import *  # noqa: F403
 from gradscope.trace.schema.acts_of_training import *  # noqa: F403
+from gradscope.trace.schema.compiled import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.plans import *  # noqa: F403
@@ -45,7 +46,8 @@ HISTORY = {
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
     (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
-    (1, 14): "shard, gathered, collective",
+    (1, 14): "shard, gathered, collective; compiled regions: compilation, graph_break, region, "
+    "region_kernel, region_op, node.region",
 }
 
 SINCE = {
@@ -59,6 +61,9 @@ SINCE = {
     "shard": (1, 14),
     "gathered": (1, 14),
     "collective": (1, 14),
+    "compilation": (1, 14),
+    "graph_break": (1, 14),
+    "region": (1, 14),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

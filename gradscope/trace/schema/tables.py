@@ -16,6 +16,7 @@ from gradscope.trace.schema.declare import (
     NodeIds,
     Ns,
     OpId,
+    RegionId,
     Row,
     SpanId,
     StackId,
@@ -272,6 +273,7 @@ class Node(Row):
     arguments: JsonObject = ""  # by PyTorch's names; "": not read, or there are none
     died: Ns = NONE
     results: JsonObject = ""  # see above
+    region: RegionId = NONE  # of a CompiledFunctionBackward: its graph
 
 
 @table("edge")

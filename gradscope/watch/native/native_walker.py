@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.callables import ONE, Callables
 from gradscope.machine_code.language import External
+from gradscope.watch.called.compiling import name_of
 from gradscope.watch.called.results import own_result
 from gradscope.watch.listener import SavedByNode
 from gradscope.watch.native import lookups, native_walk, walk_memory as memory
@@ -111,8 +112,7 @@ class NativeWalker(GraphWalker):
         self._known_layouts = np.zeros(memory.LAYOUT // 8 * memory.MOST_LAYOUTS, np.int64)
         self._asked = (self._kind, self._leaf, self._layout_of, self._put_rows_aside)
         self.look: Callable[[int, int, int], None] | None = None
-        """Called with the address of the words, and the first new rows of nodes and saved values.
-        """
+        """Called with the address of the words and the first new rows of nodes and saved values."""
         self._looked_at = 0, 0
         self.large: Callable[[int, int, int, int], object] = _nobody_follows
         """Called with large storages: address of the StorageImpl, traversal, address and size."""
@@ -245,7 +245,7 @@ class NativeWalker(GraphWalker):
     # -- questions of the traversal ---------------------------------------------------------------
 
     def _kind(self, node: Any) -> int:
-        name = node.name()
+        name = name_of(node)
         number = self._numbers_of_names.get(name)
         if number is None:
             number = self._numbers_of_names[name] = len(self.names)

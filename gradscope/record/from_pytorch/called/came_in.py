@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.acts.source.source_lines import called_at
-from gradscope.record.from_pytorch.called.latest import latest
-from gradscope.record.notes.log import Ints, take_all
+from gradscope.record.notes.log import Ints, latest, take_all
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, Act, CameInAct
 from gradscope.watch.called import made_rows as row

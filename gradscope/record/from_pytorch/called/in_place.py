@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.from_pytorch.called.came_in import CameIn
-from gradscope.record.from_pytorch.called.latest import latest
-from gradscope.record.notes.log import Ints, take_all
+from gradscope.record.notes.log import Ints, latest, take_all
 from gradscope.record.notes.place_stacks import Instruction, stack_of
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged

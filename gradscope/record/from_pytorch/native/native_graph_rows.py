@@ -40,7 +40,7 @@ class NativeGraphRows:
         session: Session,
         graph: NativeWalker,
         tensors: PyTorchTensors,
-        named: Callable[[str], tuple[int, int]],
+        named: Callable[[str], tuple[int, int, int]],
         *,
         saved: bool,
     ) -> None:
@@ -52,8 +52,8 @@ class NativeGraphRows:
         if saved:
             self._follow(graph, tensors)
         self._saved = NativeSaved(session, graph, tensors) if saved else None
-        self._named = named  # text ids of the names of a node and its call
-        self._names = np.zeros((0, 2), np.int64)
+        self._named = named  # text ids of the names of a node and its call, and its region
+        self._names = np.zeros((0, 3), np.int64)
         self._layouts = np.zeros((0, 3), np.int64)  # dtype, device, bytes
         self._shapes = Ragged.of([])
         self._contexts = np.zeros((0, 5), np.int64)
@@ -113,6 +113,7 @@ class NativeGraphRows:
             "id": number, "name": names[:, 0].copy(), "sequence_nr": node["sequence"],
             "topological_nr": node["topological"], "op": op, "inputs": inputs, "task": task,
             "module": module, "stack": node["site"], "thread": thread, "step": step, "t": t,
+            "region": names[:, 2].copy(),
         })  # fmt: skip
         outputs = ~leaf[owner]
         self._outputs.append((inputs.values[outputs], rows.inputs, op[owner][outputs]))

@@ -14,6 +14,7 @@ from gradscope.scene.choices import ColorBy, GraphOf
 from gradscope.scene.graph.arrows import edges_not_shown
 from gradscope.scene.graph.blocks.folding import Folder, wishes
 from gradscope.scene.graph.blocks.outline import Outline
+from gradscope.scene.graph.blocks.regions import with_insides
 from gradscope.scene.graph.blocks.structures import Structures
 from gradscope.scene.graph.blocks.titles import Titles, frames
 from gradscope.scene.graph.boxes import BoxMaker, Nouns
@@ -28,7 +29,7 @@ from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.graph.picture import GraphScene, StructureEntry, occurring
 from gradscope.scene.graph.placing import Placing
 from gradscope.scene.graph.scope import DrawnSelection, scope_of_calls
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Phase
 from gradscope.trace.trace import Trace
 
 NOUNS = Nouns("call", ("input tensor", "input tensors"))
@@ -67,7 +68,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
         found = Structures(outline, graph)
         all_boxes, framed, structures = found.painted(made, all_boxes, framed, placing)
     kinds, forms, seen = occurring(all_boxes)
-    return GraphScene(
+    scene = GraphScene(
         title=scope.title,
         notes=(*scope.notes, *notes_of(trace, selected, options), *placing.folding.notes),
         boxes=all_boxes,
@@ -83,6 +84,7 @@ def forward_scene(trace: Trace, options: GraphOptions) -> GraphScene:
         structures=structures,
         graph=GraphOf.FORWARD,
     )
+    return with_insides(trace, scene, Phase.FORWARD, options)
 
 
 def _chosen(trace: Trace, options: GraphOptions) -> tuple[DrawnSelection, SelectedCalls]:

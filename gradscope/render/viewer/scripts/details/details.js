@@ -186,6 +186,7 @@ export class Details extends CallFacts {
     this.runs(node);
     this.values(node);
     this.saved(node);
+    this.region(node);
     this.hooks(node);
     this.made(node);
     this.source.show(model.frameOf(node));

@@ -59,6 +59,16 @@ export class NodeFacts extends Facts {
   }
 
   /** @param {number} node */
+  region(node) {
+    const { nodes, tables } = this.app.model;
+    const region = nodes.get("region")[node];
+    const rows = [...tables.regions.get("region").keys()].filter((row) => region >= 0 && tables.regions.get("region")[row] === region);
+    if (!rows.length) return;
+    this.section("Inside the compiled region, as the compiler reported it");
+    this.list(rows, (row) => [tables.regions.text("text", row)]);
+  }
+
+  /** @param {number} node */
   hooks(node) {
     const { hooks } = this.app.model.tables;
     const rows = this.here(this.app.model.hooksOf.of(node), hooks);
