@@ -50,6 +50,7 @@ from gradscope.watch.called.writes import (
     write_ends,
 )
 from gradscope.watch.native.layout import NotFound
+from gradscope.watch.native.versions import STRING
 from gradscope.watch.observer import (
     LET_GO,
     MONOTONIC,
@@ -250,7 +251,7 @@ def _ready() -> tuple[Library, Compiled]:
     library = ready()
     thread = library.thread
     offset = sequence_offset()
-    _state[1:4] = offset, offset - 40, offset - 8
+    _state[1:4] = offset, offset - 8 - STRING, offset - 8
     _calibrate()
     _why_no_writes[0] = _calibrate_writes(library)
     code = Compiled([_call_begins, call_ends])

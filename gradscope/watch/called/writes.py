@@ -38,6 +38,7 @@ from gradscope.watch.called.write_rows import (
     WORD,
 )
 from gradscope.watch.native.saved_layout import saved_layout
+from gradscope.watch.native.versions import BEFORE, STRING
 from gradscope.watch.observer import (
     MONOTONIC,
     Library,
@@ -78,12 +79,17 @@ def not_known() -> int:
 peek: Any = not_known  # at::sequence_number::peek
 
 
+def length_of(text: int) -> int:
+    """The number of characters of a `std::string`."""
+    return load(load(text) - BEFORE) if BEFORE else load(text + 8)
+
+
 def is_writing(schema: int) -> int:
     """Whether a schema's name ends in `_`, or its overload in `out`; not for `_foreach_`."""
-    text, many = load(schema), load(schema + 8)
+    text, many = load(schema), length_of(schema)
     if (load(text + many - 8) >> 56) & 255 == UNDERSCORE:
         return load(text + BEHIND_PREFIX) != FOREACH
-    text, many = load(schema + 32), load(schema + 40)
+    text, many = load(schema + STRING), length_of(schema + STRING)
     return many >= 3 and (load(text + many - 8) >> 40) & 0xFFFFFF == OUT
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from gradscope.watch.native.versions import DICT, EDGE, OWNER, SHARED, certain
 from gradscope.watch.unseen import UnknownBuildError
 
 WORDS = 96
@@ -29,7 +30,6 @@ WORDS = 96
 IN_WRAPPER = 16
 """Offset of the node's address in its Python object: after the object head."""
 
-NODE_OF_EDGE = 16  # bytes of an edge: a node, and the index of its input
 INLINE = 5  # a shape of up to this many numbers is stored inline
 _OWN_MEMORY = Path("/proc/self/mem")
 
@@ -45,7 +45,6 @@ class NativeLayout:
     sequence: int
     edges: int  # the first edge; the next word: the end of the last one
     metadata: int  # the metadata, which holds its dict
-    dict: int  # in the metadata
     inputs: int  # the descriptions of its inputs; the next word: their count
     input_bytes: int  # size of a description, which begins with dtype and device
     shape: int  # in a description: the address of the sizes; the next word: their count
@@ -82,7 +81,7 @@ def layout() -> NativeLayout:
     memory = _Memory()
     try:
         with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
-            return apart.submit(_looked_for, memory).result()
+            return apart.submit(certain, _looked_for, memory).result()
     finally:
         memory.close()
 
@@ -90,13 +89,14 @@ def layout() -> NativeLayout:
 def in_custom(node: Any) -> int:
     """The offset of the node's address in the Python object of a custom function."""
     memory, where = _Memory(), layout()
+    own = id(node.metadata)  # created when it is first requested
 
     def is_node(address: int) -> bool:
         look = memory.words(address, where.inputs // 8)
         if not look or look[where.sequence // 8] != node._sequence_nr():
             return False
-        metadata = memory.words(look[where.metadata // 8] + where.dict, 1)
-        return metadata == (id(node.metadata),)
+        metadata = memory.words(look[where.metadata // 8] + DICT, 1)
+        return metadata == (own,)
 
     try:
         words = memory.words(id(node), type(node).__basicsize__ // 8)
@@ -113,7 +113,7 @@ def _looked_for(memory: _Memory) -> NativeLayout:
         ends, leaves = _known_graphs()
     nodes = _nodes(ends)
     look = {node: memory.words(_address(memory, node), WORDS) for node in nodes}
-    if not all(look.values()):
+    if not all(look.values()) or not all(_is_owned(memory, node, look[node]) for node in nodes):
         raise NotFound("nodes are not where they were expected")
     inner = [node for node in nodes if node.next_functions]
     several = [node for node in nodes if len(node._input_metadata) > 1]
@@ -127,8 +127,8 @@ def _looked_for(memory: _Memory) -> NativeLayout:
 
     metadata = _only("metadata", inner, lambda node, at: bool(dict_at(node, at)))
     dicts = {place for node in inner for place in dict_at(node, metadata)}
-    if len(dicts) != 1:
-        raise NotFound(f"dicts of nodes are at {len(dicts)} places")
+    if dicts != {DICT // 8}:
+        raise NotFound(f"dicts of nodes are not at {DICT}")
     inputs, shape = _inputs(memory, nodes, look)
     accumulates = [node for node in nodes if getattr(node, "variable", None) is not None]
     if len(accumulates) != len(leaves):
@@ -137,7 +137,6 @@ def _looked_for(memory: _Memory) -> NativeLayout:
         8 * _only("numbers", inner, lambda node, at: look[node][at] == node._sequence_nr()),
         8 * _only("edges", inner, edges_at),
         8 * metadata,
-        8 * dicts.pop(),
         8 * inputs,
         _input_bytes(memory, several, look, inputs, shape),
         8 * shape,
@@ -177,6 +176,13 @@ def _address(memory: _Memory, node: Any) -> int:
     return words[0] if words else 0
 
 
+def _is_owned(memory: _Memory, node: Any, look: Sequence[int]) -> bool:
+    """Whether a node holds its own address and that of its counts where they are expected."""
+    if not SHARED:
+        return True
+    return memory.words(id(node) + IN_WRAPPER, 2) == tuple(look[OWNER // 8 - 1 : OWNER // 8 + 1])
+
+
 def _only(what: str, nodes: Sequence[Any], fits: Callable[[Any, int], bool]) -> int:
     """The only offset that fits all nodes."""
     places = [at for at in range(1, WORDS - 2) if all(fits(node, at) for node in nodes)]
@@ -187,10 +193,12 @@ def _only(what: str, nodes: Sequence[Any], fits: Callable[[Any, int], bool]) -> 
 
 def _has_edges(memory: _Memory, node: Any, look: Sequence[int], at: int) -> bool:
     edges = node.next_functions
-    if look[at + 1] - look[at] != NODE_OF_EDGE * len(edges):
+    if look[at + 1] - look[at] != EDGE * len(edges):
         return False
-    words = memory.words(look[at], 2 * len(edges))
-    return list(zip(words[::2], (nr & 0xFFFFFFFF for nr in words[1::2]), strict=True)) == [
+    size = EDGE // 8
+    words = memory.words(look[at], size * len(edges))
+    numbers = (nr & 0xFFFFFFFF for nr in words[size - 1 :: size])
+    return list(zip(words[::size], numbers, strict=True)) == [
         (0 if following is None else _address(memory, following), nr) for following, nr in edges
     ]
 

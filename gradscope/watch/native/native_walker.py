@@ -27,6 +27,7 @@ from gradscope.watch.native.forms import Forms, more_forms
 from gradscope.watch.native.layout import IN_WRAPPER, NativeLayout, NotFound, in_custom, layout
 from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
+from gradscope.watch.native.versions import COUNTED, LIBRARIES, SHARED
 from gradscope.watch.python_walk import DEEPEST, LEAF, GraphWalker, described
 
 if TYPE_CHECKING:
@@ -47,15 +48,6 @@ LARGEST = 1 << 62
 
 _STORAGE = memory.SAVED_COLUMNS.index("storage")
 _OF_MEMORY = [memory.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
-
-LIBRARIES = {
-    "torch_python": {
-        "to_python": "_ZN5torch8autograd18functionToPyObjectERKN3c1013intrusive_ptrINS0_4NodeENS1_"
-        "6detail34intrusive_target_default_null_typeIS3_EEEE"
-    },
-    "torch_cpu": {"metadata_of": "_ZN5torch8autograd4Node8metadataEv"},
-}
-
 
 class GraphRows(NamedTuple):
     """Nodes, edges, and the layouts of inputs, node by node (leaves have none)."""
@@ -203,7 +195,8 @@ class NativeWalker(GraphWalker):
         return met
 
     def record_of(self, node: Any) -> NativeNodeRecord | None:
-        address = _word(_address(node) + self._layout.metadata)
+        own = _address(node)
+        address = _word(own + self._layout.metadata) if own else 0
         if not address or _word(address + TABLE) != self.maker.records:
             return None
         is_ours = _word(address + RECORDING) == self.maker.recording
@@ -344,9 +337,15 @@ def _nothing(root: Any) -> None:
 
 
 def _address(node: Any) -> int:
-    """The address of a node, from its Python object."""
-    place = _in_custom() if isinstance(node, _CUSTOM) else IN_WRAPPER
-    return _word(id(node) + place)
+    """The address of a node, from its Python object; 0: a custom function's node was released."""
+    if not isinstance(node, _CUSTOM):
+        return _word(id(node) + IN_WRAPPER)
+    place = id(node) + _in_custom()
+    if SHARED:  # the Python object does not own the node
+        counts = _word(place + 8)
+        if not counts or not _word(counts + COUNTED) & memory.LOW_HALF:
+            return 0
+    return _word(place)
 
 
 def _word(address: int) -> int:
@@ -368,7 +367,8 @@ def _in_custom() -> int:
 
     def look() -> int:
         with torch.enable_grad():
-            return in_custom(Known.apply(torch.ones(1, requires_grad=True)).grad_fn)
+            known = Known.apply(torch.ones(1, requires_grad=True))  # it owns the node
+            return in_custom(known.grad_fn)
 
     with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
         return apart.submit(look).result()

@@ -31,7 +31,7 @@ from gradscope.watch.called import observer as calls
 from gradscope.watch.called.call_rows import value_at
 from gradscope.watch.called.made import DEEP
 from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends, put_down
-from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX
+from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX, length_of
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
     NotObservable,
@@ -159,7 +159,7 @@ def is_wanted(function: int, here: int, deep: int) -> int:
     if load(INSIDE + here) > 0 and load(INSIDE + here) == load(ALLOWED + here):
         return load(DEEP + here) == deep
     schema = load(function + load(SCHEMA))
-    return load(schema + 8) == LONG and load(load(schema) + BEHIND_PREFIX) == LIFT_FRESH
+    return length_of(schema) == LONG and load(load(schema) + BEHIND_PREFIX) == LIFT_FRESH
 
 
 def end_of(row: int) -> int:
@@ -289,11 +289,16 @@ def _program() -> None:
 
 
 def _inputs_at() -> int:
-    """The offset in a RecordFunction of the address of a node's inputs, followed by their count."""
+    """The offset in a RecordFunction of the address of a node's inputs, followed by their count.
+
+    They are between the sequence number and the results. The caller's variables are on the stack
+    after the RecordFunction, and may contain the same.
+    """
     looks = looks_at(BACKWARD_FUNCTION, _program, given=True)
+    first = sequence_offset() // 8
     places = [
         at
-        for at in range(runs.LOOKED_AT - 1)
+        for at in range(first, first + BEHIND_SEQUENCE // 8)
         if [words[at + 1] for words in looks] == MANY
         and all(words[at] for words in looks if words[at + 1])
     ]
