@@ -71,6 +71,7 @@ class GraphWalker:
         self._attend = attend  # called with each new node
         self._saved = saved and SHOWS_SAVED
         self._hides_saved = saved and not SHOWS_SAVED
+        self._hides_inputs = not SHOWS_INPUTS
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
         """Nodes that were not reported yet."""
@@ -89,7 +90,7 @@ class GraphWalker:
         found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
         if self._hides_saved:
             found[SAVED_UNSHOWN] = 1
-        return found if SHOWS_INPUTS else {**found, INPUTS_UNSHOWN: 1}
+        return {**found, INPUTS_UNSHOWN: 1} if self._hides_inputs else found
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges from which a backward starts, after all nodes that they lead to were found.

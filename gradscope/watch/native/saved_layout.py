@@ -78,8 +78,8 @@ def _found(memory: _Memory) -> SavedLayout:
     look = [memory.words(pointer(each), WORDS_OF_SAVED) for each, _ in known]
     if not all(look):
         raise NotFound("what nodes keep is not where it was expected")
-    wanted = [each._cdata for _, each in known]
-    tensor = _only("kept tensors", look, lambda words, at, n: words[at] == wanted[n])
+    wanted = [None if each is None else each._cdata for _, each in known]
+    tensor = _only("kept tensors", look, lambda words, at, n: wanted[n] in {None, words[at]})
     plain = [memory.words(pointer(each), WORDS_OF_SAVED) for each in without]
     hooked = [memory.words(pointer(each), WORDS_OF_SAVED) for each in packed]
     hooks = [
@@ -102,13 +102,17 @@ def _found(memory: _Memory) -> SavedLayout:
 
 
 def _known_kept() -> tuple[list[Any], list[tuple[Any, Any]], list[Any], list[Any]]:
-    """Known nodes, and their saved values: with their tensors, packed by hooks, and none."""
+    """Known nodes, and their saved values: with their tensors, packed by hooks, and none.
+
+    A node saves a copy of its own result, which is not known (None).
+    """
     x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
     constant, made = torch.ones(2, 3), x.exp()
     product, other, third = (x * made).grad_fn, (y * constant).grad_fn, (constant * y).grad_fn
     kept = [
         (product._raw_saved_self, x), (product._raw_saved_other, made),
-        (other._raw_saved_other, constant), (third._raw_saved_self, constant),
+        (made.grad_fn._raw_saved_result, None), (other._raw_saved_other, constant),
+        (third._raw_saved_self, constant),
     ]  # fmt: skip
     without = [other._raw_saved_self, third._raw_saved_other]
     packed, nodes = [], [product, made.grad_fn, other, third]
