@@ -23,7 +23,7 @@ from gradscope.watch.native.records import OURS, KnownMetadata
 from gradscope.watch.native.versions import BEFORE, DICT, STRING, VERSION
 
 HEADER = 2  # number of words before the first function
-MORE = 8
+MORE, TRIES = 8, 8
 ENDS, FREES, STORES, PRINTS, PARENTS = range(5)
 ENGINE, METADATA = "_ZN5torch8autograd6Engine", "_ZN5torch8autograd15AnomalyMetadata"
 ENGINES = {0: "D1Ev", 1: "D0Ev", 2: "7execute", 3: "23execute_with_graph_task"}
@@ -108,28 +108,37 @@ class _Symbol(ctypes.Structure):
 
 def _found(memory: _Memory, place: Any, of_engine: tuple[int, ...]) -> Tables:
     """The tables. What the engine's function creates must be the same as in a known node."""
-    made, engine = ctypes.c_uint64(), ctypes.addressof(place)
-    function = ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
-    function(of_engine[HEADER + MAKES])(ctypes.addressof(made), engine)
+    made, function = [], ctypes.PYFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+    for _ in range(TRIES):
+        result = ctypes.c_uint64()
+        function(of_engine[HEADER + MAKES])(ctypes.addressof(result), ctypes.addressof(place))
+        made.append(result.value)
     with torch.enable_grad():
         node: Any = torch.ones(1, requires_grad=True).neg().grad_fn
     metadata = node.metadata
     address = memory.words(id(node) + IN_WRAPPER, 1)[0]
     kept = memory.words(memory.words(address + layout().metadata, 1)[0], DICT // 8 + 1)
-    words = _metadata(memory, made.value)
+    smallest = min(made, key=_size)
+    words = _metadata(memory, smallest)
     if not kept or kept[DICT // 8] != id(metadata) or kept[0] != words[0]:
         raise NotFound("what nodes keep is not where it was expected")
     functions = _functions(memory, words[0], max(METADATAS))
-    ctypes.PYFUNCTYPE(None, ctypes.c_uint64)(functions[HEADER + FREES])(made.value)
-    known = KnownMetadata(made.value, np.array(words, np.uint64).view(np.int64))
+    for each in made:
+        ctypes.PYFUNCTYPE(None, ctypes.c_uint64)(functions[HEADER + FREES])(each)
+    known = KnownMetadata(smallest, np.array(words, np.uint64).view(np.int64))
     return Tables(place, of_engine, functions, known)
+
+
+def _size(address: int) -> int:
+    """The size of allocated memory; sometimes it is larger than what was asked for."""
+    size = PROCESS.malloc_usable_size
+    size.restype, size.argtypes = ctypes.c_size_t, [ctypes.c_uint64]
+    return int(size(address))
 
 
 def _metadata(memory: _Memory, made: int) -> list[int]:
     """The words of new metadata: function table, an empty text, no parent, a dict, and others."""
-    size = PROCESS.malloc_usable_size
-    size.restype, size.argtypes = ctypes.c_size_t, [ctypes.c_uint64]
-    words = list(memory.words(made, size(made) // 8))
+    words = list(memory.words(made, _size(made) // 8))
     if not DICT < 8 * len(words) <= OURS:
         raise NotFound(f"what nodes keep takes {8 * len(words)} bytes")
     at, many = words[1:3]
