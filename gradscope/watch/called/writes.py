@@ -40,6 +40,7 @@ from gradscope.watch.called.write_rows import (
 from gradscope.watch.native.saved_layout import saved_layout
 from gradscope.watch.native.versions import BEFORE, STRING
 from gradscope.watch.observer import (
+    FUNCTION,
     MONOTONIC,
     Library,
     NotObservable,
@@ -64,7 +65,6 @@ WRITING, BEGUN, ALLOWED, SCRATCH = (COUNT + 8 * (20 + n * THREADS) for n in rang
 LAST_THREAD, LOW_HALF, A_TENSOR, BILLION = THREADS - 1, 0xFFFFFFFF, 1, 1_000_000_000
 UNDERSCORE, OUT = ord("_"), int.from_bytes(b"out", "little")
 FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
-FUNCTION = 0  # at::RecordScope
 NOBODY = 1 << 40
 PEEK = "_ZN2at15sequence_number4peekEv"
 pthread_self = External(PROCESS, "pthread_self", 0)

@@ -57,6 +57,7 @@ LARGEST = 1 << 62
 _STORAGE = memory.SAVED_COLUMNS.index("storage")
 _OF_MEMORY = [memory.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
 
+
 class GraphRows(NamedTuple):
     """Nodes, edges, and the layouts of inputs, node by node (leaves have none)."""
 

@@ -30,18 +30,21 @@ from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
 from gradscope.watch.called.call_rows import value_at
 from gradscope.watch.called.made import DEEP
-from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends, put_down
+from gradscope.watch.called.observer import call_begins, call_ends, put_down
 from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX, length_of
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
+    FUNCTION,
+    VALUE,
     NotObservable,
     looks_at,
+    results_offset,
     run_ends,
     run_put_down,
     sequence_offset,
 )
 from gradscope.watch.values import measure, ring, without_node
-from gradscope.watch.values.lists import A_TENSOR, VALUE, lists
+from gradscope.watch.values.lists import A_TENSOR, lists
 from gradscope.watch.values.ring import HOOKS
 from gradscope.watch.values.ring_rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
 from gradscope.watch.values.without_node import put_call
@@ -259,7 +262,7 @@ def around() -> CallbackAddresses:
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     is_whole = made.external(measure.is_whole)
     _state[0] = _inputs_at()
-    _state[1] = sequence_offset() + BEHIND_SEQUENCE
+    _state[1] = results_offset()
     _state[3:5] = lists(int(_state[1]))
     code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
     _kept.append(code)
@@ -295,10 +298,9 @@ def _inputs_at() -> int:
     after the RecordFunction, and may contain the same.
     """
     looks = looks_at(BACKWARD_FUNCTION, _program, given=True)
-    first = sequence_offset() // 8
     places = [
         at
-        for at in range(first, first + BEHIND_SEQUENCE // 8)
+        for at in range(sequence_offset() // 8, results_offset() // 8)
         if [words[at + 1] for words in looks] == MANY
         and all(words[at] for words in looks if words[at + 1])
     ]
@@ -319,7 +321,7 @@ def _check(found: CallbackAddresses) -> None:
     own = ring.Ring()
     handles = [
         library.observe(*found.runs, BACKWARD_FUNCTION, given=True),
-        library.observe(*found.calls, calls.FUNCTION, given=True, results=True),
+        library.observe(*found.calls, FUNCTION, given=True, results=True),
     ]
     try:
         looks_at(runs.SCOPES - 1, _known)
