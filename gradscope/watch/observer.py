@@ -33,7 +33,8 @@ from gradscope.watch.unseen import UnknownBuildError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BACKWARD_FUNCTION, SCOPES = 1, 10
+FUNCTION, BACKWARD_FUNCTION, SCOPES = 0, 1, 10  # at::RecordScope
+VALUE = 16  # bytes of a c10::IValue
 LOOKED_AT = 64  # words of a RecordFunction
 MOST_LOOKS = 64
 CAPACITY = 1 << 20
@@ -166,16 +167,28 @@ clock_gettime = External(PROCESS, "clock_gettime", 2, half=True)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 
-def _look(result: int, function: int) -> int:
+def look_at(function: int) -> int:
     """Copy the memory of a RecordFunction, to find offsets."""
-    store(result, 0)
     count = increase(COUNTED_LOOKS, 1)
     if count < MOST_LOOKS:
         place = 0
         while place < 8 * LOOKED_AT:
             store(LOOKS + count * 8 * LOOKED_AT + place, load(function + place))
             place += 8
+    return count
+
+
+def _look(result: int, function: int) -> int:
+    """Called when a known function begins."""
+    store(result, 0)
+    look_at(function)
     return result
+
+
+def _look_at_end(function: int, given: int) -> int:
+    """Called when it ended."""
+    look_at(function)
+    return given
 
 
 def run_put_down(function: int, row: int) -> int:
@@ -208,6 +221,11 @@ def let_go(row: int) -> int:
     return row
 
 
+def _no_object(result: int, function: int) -> int:  # noqa: ARG001 -- what it is called with
+    store(result, 0)
+    return result
+
+
 def _nothing(function: int, given: int) -> int:  # noqa: ARG001 -- what it is called with
     return given
 
@@ -218,7 +236,7 @@ def _ready() -> tuple[Library, int, int]:
     global thread  # noqa: PLW0603 -- compiled code names it
     library = Library()
     thread = library.thread
-    code = Compiled([_look, _begins, run_ends, let_go, _nothing])
+    code = Compiled([_look, _look_at_end, _begins, run_ends, let_go, _nothing, _no_object])
     _kept.append(code)
     _let_go[:] = code.address(let_go)
     with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
@@ -238,16 +256,24 @@ def sequence_offset() -> int:
 
 
 def looks_at(
-    scope: int, program: Callable[[], None], *, given: bool = False, results: bool = False
+    scope: int,
+    program: Callable[[], object],
+    *,
+    given: bool = False,
+    results: bool = False,
+    at_end: bool = False,
 ) -> list[list[int]]:
-    """The words of each RecordFunction of this scope in a program run on a separate thread."""
+    """The words of each RecordFunction of this scope in a program run on a separate thread.
+
+    `at_end`: as they are when the function has ended; otherwise when it begins.
+    """
     library, code = _ready()[0], _kept[-1]
+    both = (_no_object, _look_at_end) if at_end else (_look, _nothing)
 
     def look() -> list[list[int]]:
         _state[1] = 0
-        handle = library.observe(
-            code.address(_look), code.address(_nothing), scope, given=given, results=results
-        )
+        begins, ends = map(code.address, both)
+        handle = library.observe(begins, ends, scope, given=given, results=results)
         try:
             program()
         finally:
@@ -257,6 +283,28 @@ def looks_at(
 
     with ThreadPoolExecutor(1) as apart:
         return apart.submit(look).result()
+
+
+@cache
+def results_offset() -> int:
+    """The offset in a RecordFunction of the addresses where its results begin and end."""
+    first, found = sequence_offset() // 8, set(range(LOOKED_AT - 1))
+    x = torch.ones(2, 3)
+    programs = (
+        lambda: torch.add(x, x), lambda: torch.var_mean(x, 1),
+        lambda: torch.native_layer_norm(x, [3], None, None, 1.0),
+    )  # fmt: skip
+    for many, program in enumerate(programs, 1):
+        looks = looks_at(FUNCTION, program, results=True, at_end=True)
+        words = looks[-1] if looks else [0] * LOOKED_AT  # of the outermost call
+        found &= {
+            at
+            for at in range(first, LOOKED_AT - 1)
+            if words[at] and words[at + 1] - words[at] == many * VALUE
+        }
+    if len(found) != 1:
+        raise NotObservable(f"results are at {len(found)} places")
+    return 8 * found.pop()
 
 
 _kept: list[Compiled] = []  # callbacks may be called until the process ends

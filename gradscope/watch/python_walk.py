@@ -75,6 +75,7 @@ class GraphWalker:
         self._saved = saved and SHOWS_SAVED
         self._hides_saved = saved and not SHOWS_SAVED
         self.unpacked: Unpacked | None = None
+        self._hides_inputs = not SHOWS_INPUTS
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
         """Nodes that were not reported yet."""
@@ -103,7 +104,7 @@ class GraphWalker:
     @property
     def not_shown(self) -> list[str]:
         """What this version of PyTorch does not show."""
-        hidden = {SAVED_UNSHOWN: self._hides_saved, INPUTS_UNSHOWN: not SHOWS_INPUTS}
+        hidden = {SAVED_UNSHOWN: self._hides_saved, INPUTS_UNSHOWN: self._hides_inputs}
         return [text for text, is_hidden in hidden.items() if is_hidden]
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:

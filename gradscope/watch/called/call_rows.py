@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.watch.native.versions import BEFORE, STRING
+
 Ints = NDArray[np.int64]
 
 HELD, STAMP, BEGIN, END, NANOSECONDS, WORD, SEQUENCE, THREAD = range(8)
@@ -39,7 +41,7 @@ class CalledRead(NamedTuple):
 def name_at(schema: int) -> tuple[str, str]:
     """Name and overload of a schema, `aten::add` and `Tensor`; it begins with these two texts."""
     with _OWN_MEMORY.open("rb", 0) as memory:
-        return _text(memory, schema), _text(memory, schema + _LENGTH_OF_TEXT)
+        return _text(memory, schema), _text(memory, schema + STRING)
 
 
 def value_at(address: int) -> tuple[int, int]:
@@ -50,13 +52,15 @@ def value_at(address: int) -> tuple[int, int]:
 
 
 _OWN_MEMORY = Path("/proc/self/mem")  # an invalid address raises an error, no segmentation fault
-_LENGTH_OF_TEXT, _LONGEST = 32, 200
+_LONGEST = 200
 
 
 def _text(memory: Any, address: int) -> str:
-    place, length = (
-        int.from_bytes(os.pread(memory.fileno(), 8, address + at), "little") for at in (0, 8)
-    )
+    def word(at: int) -> int:
+        return int.from_bytes(os.pread(memory.fileno(), 8, at), "little")
+
+    place = word(address)
+    length = word(place - BEFORE if BEFORE else address + 8)
     if length > _LONGEST:
         raise ValueError("a name is not where it was expected")
     return os.pread(memory.fileno(), length, place).decode()

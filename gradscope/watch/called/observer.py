@@ -50,7 +50,9 @@ from gradscope.watch.called.writes import (
     write_ends,
 )
 from gradscope.watch.native.layout import NotFound
+from gradscope.watch.native.versions import STRING
 from gradscope.watch.observer import (
+    FUNCTION,
     LET_GO,
     MONOTONIC,
     SCOPES,
@@ -59,6 +61,7 @@ from gradscope.watch.observer import (
     clock_gettime,
     looks_at,
     ready,
+    results_offset,
     sequence_offset,
 )
 from gradscope.watch.unseen import in_words
@@ -67,10 +70,8 @@ from gradscope.watch.values.layout import NotReadable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FUNCTION = 0  # at::RecordScope
 CAPACITY = 1 << 17
 THREADS = writes.THREADS
-BEHIND_SEQUENCE = 80  # between it and results: the sequence number, inputs, and inputs by name
 BILLION = 1_000_000_000
 
 _rows = np.zeros((CAPACITY, 8), np.int64)
@@ -250,7 +251,7 @@ def _ready() -> tuple[Library, Compiled]:
     library = ready()
     thread = library.thread
     offset = sequence_offset()
-    _state[1:4] = offset, offset - 40, offset - 8
+    _state[1:4] = offset, offset - 8 - STRING, offset - 8
     _calibrate()
     _why_no_writes[0] = _calibrate_writes(library)
     code = Compiled([_call_begins, call_ends])
@@ -292,7 +293,7 @@ def _calibrate_writes(library: Library) -> str:
     writes.thread = made.thread = library.thread
     made.peek = writes.ask_for_numbers()
     try:
-        writes.configure(sequence_offset() + BEHIND_SEQUENCE, *_state[2:4].tolist())
+        writes.configure(results_offset(), *_state[2:4].tolist())
     except (NotObservable, NotFound, NotReadable, OSError) as error:
         return in_words(error)
     return ""

@@ -38,7 +38,9 @@ from gradscope.watch.called.write_rows import (
     WORD,
 )
 from gradscope.watch.native.saved_layout import saved_layout
+from gradscope.watch.native.versions import BEFORE, STRING
 from gradscope.watch.observer import (
+    FUNCTION,
     MONOTONIC,
     Library,
     NotObservable,
@@ -63,7 +65,6 @@ WRITING, BEGUN, ALLOWED, SCRATCH = (COUNT + 8 * (20 + n * THREADS) for n in rang
 LAST_THREAD, LOW_HALF, A_TENSOR, BILLION = THREADS - 1, 0xFFFFFFFF, 1, 1_000_000_000
 UNDERSCORE, OUT = ord("_"), int.from_bytes(b"out", "little")
 FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
-FUNCTION = 0  # at::RecordScope
 NOBODY = 1 << 40
 PEEK = "_ZN2at15sequence_number4peekEv"
 pthread_self = External(PROCESS, "pthread_self", 0)
@@ -78,12 +79,17 @@ def not_known() -> int:
 peek: Any = not_known  # at::sequence_number::peek
 
 
+def length_of(text: int) -> int:
+    """The number of characters of a `std::string`."""
+    return load(load(text) - BEFORE) if BEFORE else load(text + 8)
+
+
 def is_writing(schema: int) -> int:
     """Whether a schema's name ends in `_`, or its overload in `out`; not for `_foreach_`."""
-    text, many = load(schema), load(schema + 8)
+    text, many = load(schema), length_of(schema)
     if (load(text + many - 8) >> 56) & 255 == UNDERSCORE:
         return load(text + BEHIND_PREFIX) != FOREACH
-    text, many = load(schema + 32), load(schema + 40)
+    text, many = load(schema + STRING), length_of(schema + STRING)
     return many >= 3 and (load(text + many - 8) >> 40) & 0xFFFFFF == OUT
 
 

@@ -351,7 +351,7 @@ def _ready() -> _Ready:
     of_engine[HEADER + MAKES] = code.address(makes)
     both: Ints = stays(np.array([*of_records, *of_engine], np.int64))
     table = both.ctypes.data + 8 * HEADER
-    records = stays(NativeNodeRecords(table, code.address(raise_again)))
+    records = stays(NativeNodeRecords(table, code.address(raise_again), found.known))
     return _Ready(
         Callables({here: ONE, number: NONE, numbers: ONE}), found.place,
         table + 8 * len(of_records), table, records, found.metadata[HEADER + FREES],

@@ -10,9 +10,10 @@ address raises an error instead of a segmentation fault.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ from typing import Any
 
 import torch
 
+from gradscope.watch.native.versions import DICT, EDGE, OWNER, SHARED, certain
 from gradscope.watch.unseen import UnknownBuildError
 
 WORDS = 96
@@ -29,7 +31,9 @@ WORDS = 96
 IN_WRAPPER = 16
 """Offset of the node's address in its Python object: after the object head."""
 
-NODE_OF_EDGE = 16  # bytes of an edge: a node, and the index of its input
+NO_NUMBER = -1
+"""Stands for a size that is not known, or not a single number."""
+
 INLINE = 5  # a shape of up to this many numbers is stored inline
 _OWN_MEMORY = Path("/proc/self/mem")
 
@@ -45,7 +49,6 @@ class NativeLayout:
     sequence: int
     edges: int  # the first edge; the next word: the end of the last one
     metadata: int  # the metadata, which holds its dict
-    dict: int  # in the metadata
     inputs: int  # the descriptions of its inputs; the next word: their count
     input_bytes: int  # size of a description, which begins with dtype and device
     shape: int  # in a description: the address of the sizes; the next word: their count
@@ -82,27 +85,50 @@ def layout() -> NativeLayout:
     memory = _Memory()
     try:
         with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
-            return apart.submit(_looked_for, memory).result()
+            return apart.submit(certain, _looked_for, memory).result()
     finally:
         memory.close()
 
 
-def in_custom(node: Any) -> int:
+@cache
+def in_custom() -> int:
     """The offset of the node's address in the Python object of a custom function."""
-    memory, where = _Memory(), layout()
+
+    class Known(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:  # noqa: ARG004 -- as PyTorch has it
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:  # noqa: ARG004 -- likewise
+            return grad
+
+    def look() -> int:
+        with torch.enable_grad():
+            known = Known.apply(torch.ones(1, requires_grad=True))  # it owns the node
+            return _place_of_node(memory, known.grad_fn)
+
+    memory = _Memory()
+    try:
+        with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
+            return apart.submit(look).result()
+    finally:
+        memory.close()
+
+
+def _place_of_node(memory: _Memory, node: Any) -> int:
+    """The offset of a node's address in its Python object."""
+    own = id(node.metadata)  # created when it is first requested
+    where = layout()
 
     def is_node(address: int) -> bool:
         look = memory.words(address, where.inputs // 8)
         if not look or look[where.sequence // 8] != node._sequence_nr():
             return False
-        metadata = memory.words(look[where.metadata // 8] + where.dict, 1)
-        return metadata == (id(node.metadata),)
+        return memory.words(look[where.metadata // 8] + DICT, 1) == (own,)
 
-    try:
-        words = memory.words(id(node), type(node).__basicsize__ // 8)
-        places = [at for at, word in enumerate(words) if is_node(word)]
-    finally:
-        memory.close()
+    words = memory.words(id(node), type(node).__basicsize__ // 8)
+    places = [at for at, word in enumerate(words) if is_node(word)]
     if len(places) != 1:
         raise NotFound(f"the node of a custom function is at {len(places)} places")
     return 8 * places[0]
@@ -110,13 +136,12 @@ def in_custom(node: Any) -> int:
 
 def _looked_for(memory: _Memory) -> NativeLayout:
     with torch.enable_grad():
-        ends, leaves = _known_graphs()
-    nodes = _nodes(ends)
+        inputs = _known_nodes()
+    nodes = list(inputs)
     look = {node: memory.words(_address(memory, node), WORDS) for node in nodes}
-    if not all(look.values()):
+    if not all(look.values()) or not all(_is_owned(memory, node, look[node]) for node in nodes):
         raise NotFound("nodes are not where they were expected")
     inner = [node for node in nodes if node.next_functions]
-    several = [node for node in nodes if len(node._input_metadata) > 1]
 
     def edges_at(node: Any, at: int) -> bool:
         return _has_edges(memory, node, look[node], at)
@@ -127,54 +152,61 @@ def _looked_for(memory: _Memory) -> NativeLayout:
 
     metadata = _only("metadata", inner, lambda node, at: bool(dict_at(node, at)))
     dicts = {place for node in inner for place in dict_at(node, metadata)}
-    if len(dicts) != 1:
-        raise NotFound(f"dicts of nodes are at {len(dicts)} places")
-    inputs, shape = _inputs(memory, nodes, look)
+    if dicts != {DICT // 8}:
+        raise NotFound(f"dicts of nodes are not at {DICT}")
+    at, shape = _inputs(memory, inputs, look)
     accumulates = [node for node in nodes if getattr(node, "variable", None) is not None]
-    if len(accumulates) != len(leaves):
-        raise NotFound("there are leaves without a node")
     return NativeLayout(
         8 * _only("numbers", inner, lambda node, at: look[node][at] == node._sequence_nr()),
         8 * _only("edges", inner, edges_at),
         8 * metadata,
-        8 * dicts.pop(),
-        8 * inputs,
-        _input_bytes(memory, several, look, inputs, shape),
+        8 * at,
+        _input_bytes(memory, inputs, look, at, shape),
         8 * shape,
         8 * _only("leaves", accumulates, lambda node, at: look[node][at] == node.variable._cdata),
     )
 
 
-def _known_graphs() -> tuple[list[Any], list[Any]]:
-    """Nodes with one and several inputs and edges, of several dtypes and devices."""
-    ends, leaves = [], []
+def _known_nodes() -> dict[Any, list[Any]]:
+    """Nodes with one and several inputs and edges, of several dtypes and devices.
+
+    With the tensors whose gradients their inputs receive.
+    """
+    made: list[Any] = []
     for count, dtype in enumerate((torch.float32, torch.float64)):
         x = torch.ones((count + 3, 7), dtype=dtype, requires_grad=True)
         y = torch.ones((7, 3), dtype=dtype, requires_grad=True)
-        one, two, three = (x.exp() @ y).split([1, 1, count + 1])
-        leaves += [x, y]
-        ends += [(one.sin() * 2).sum() + two.neg().sum(), three.unbind(1)[1].cos(), x.sum()]
-        ends.append(torch.cat([x.t(), y], dim=1).split([1, 2, x.shape[0]], dim=1)[2].tanh())
+        made += [x.exp(), x.t(), x.sum()]
+        made.append(made[-3] @ y)
+        one, two, three = parts = made[-1].split([1, 1, count + 1])
+        made += [*parts, one.sin(), two.neg(), *three.unbind(1)]
+        made += [one.sin() * 2, made[-1].cos(), torch.cat([x.t(), y], dim=1)]
+        made += made[-1].split([1, 2, x.shape[0]], dim=1)
+        made.append(made[-1].tanh())
     elsewhere = torch.empty((5, 7), device="meta", requires_grad=True)
-    leaves.append(elsewhere)
-    ends.append(elsewhere.view(7, 5))
-    return ends, leaves
-
-
-def _nodes(ends: Iterable[Any]) -> list[Any]:
-    pending, found = [end.grad_fn for end in ends], []
-    while pending:
-        node = pending.pop()
-        if node is not None and node not in found:
-            found.append(node)
-            _ = node.metadata  # created when it is first requested
-            pending += [following for following, _ in node.next_functions]
-    return found
+    made.append(elsewhere.view(7, 5))
+    inputs: dict[Any, list[Any]] = {}
+    for tensor in made:
+        node = tensor.grad_fn
+        inputs.setdefault(node, []).append(tensor)
+        for leaf, _ in node.next_functions:
+            if getattr(leaf, "variable", None) is not None:
+                inputs[leaf] = [leaf.variable]
+    for node in inputs:
+        _ = node.metadata  # created when it is first requested
+    return inputs
 
 
 def _address(memory: _Memory, node: Any) -> int:
     words = memory.words(id(node) + IN_WRAPPER, 1)
     return words[0] if words else 0
+
+
+def _is_owned(memory: _Memory, node: Any, look: Sequence[int]) -> bool:
+    """Whether a node holds its own address and that of its counts where they are expected."""
+    if not SHARED:
+        return True
+    return memory.words(id(node) + IN_WRAPPER, 2) == tuple(look[OWNER // 8 - 1 : OWNER // 8 + 1])
 
 
 def _only(what: str, nodes: Sequence[Any], fits: Callable[[Any, int], bool]) -> int:
@@ -187,10 +219,12 @@ def _only(what: str, nodes: Sequence[Any], fits: Callable[[Any, int], bool]) -> 
 
 def _has_edges(memory: _Memory, node: Any, look: Sequence[int], at: int) -> bool:
     edges = node.next_functions
-    if look[at + 1] - look[at] != NODE_OF_EDGE * len(edges):
+    if look[at + 1] - look[at] != EDGE * len(edges):
         return False
-    words = memory.words(look[at], 2 * len(edges))
-    return list(zip(words[::2], (nr & 0xFFFFFFFF for nr in words[1::2]), strict=True)) == [
+    size = EDGE // 8
+    words = memory.words(look[at], size * len(edges))
+    numbers = (nr & 0xFFFFFFFF for nr in words[size - 1 :: size])
+    return list(zip(words[::size], numbers, strict=True)) == [
         (0 if following is None else _address(memory, following), nr) for following, nr in edges
     ]
 
@@ -204,7 +238,7 @@ def _has_shape(memory: _Memory, address: int, at: int, shape: Sequence[int]) -> 
 
 
 def _inputs(
-    memory: _Memory, nodes: Sequence[Any], look: dict[Any, tuple[int, ...]]
+    memory: _Memory, inputs: dict[Any, list[Any]], look: dict[Any, tuple[int, ...]]
 ) -> tuple[int, int]:
     """The offset of descriptions of inputs, and that of the shape in them."""
     found = {
@@ -212,20 +246,17 @@ def _inputs(
         for at in range(1, WORDS - 2)
         for shape in range(1, 8)
         if all(
-            look[node][at + 1] & 0xFFFFFFFF == len(node._input_metadata)
-            and _has_shape(memory, look[node][at], shape, node._input_metadata[0].shape)
-            for node in nodes
+            look[node][at + 1] & 0xFFFFFFFF == len(tensors)
+            and _has_shape(memory, look[node][at], shape, tensors[0].shape)
+            for node, tensors in inputs.items()
         )
     }
     if len(found) != 1:
         raise NotFound(f"inputs are at {len(found)} places")
     at, shape = found.pop()
     kinds: dict[Any, set[int]] = {}
-    for node in nodes:
-        described = node._input_metadata[0]
-        kinds.setdefault((described.dtype, described.device), set()).update(
-            memory.words(look[node][at], 1)
-        )
+    for node, (first, *_) in inputs.items():
+        kinds.setdefault((first.dtype, first.device), set()).update(memory.words(look[node][at], 1))
     if len(kinds) != sum(map(len, kinds.values())) or len(set().union(*kinds.values())) != len(
         kinds
     ):
@@ -234,17 +265,63 @@ def _inputs(
 
 
 def _input_bytes(
-    memory: _Memory, nodes: Sequence[Any], look: dict[Any, tuple[int, ...]], at: int, shape: int
+    memory: _Memory,
+    inputs: dict[Any, list[Any]],
+    look: dict[Any, tuple[int, ...]],
+    at: int,
+    shape: int,
 ) -> int:
+    """The size of the description of an input."""
+    several = [node for node, tensors in inputs.items() if len(tensors) > 1]
     sizes = [
         size
         for size in range(8, 512, 8)
         if all(
-            _has_shape(memory, look[node][at] + size * place, shape, described.shape)
-            for node in nodes
-            for place, described in enumerate(node._input_metadata)
+            _has_shape(memory, look[node][at] + size * place, shape, tensor.shape)
+            for node in several
+            for place, tensor in enumerate(inputs[node])
         )
     ]
-    if len(sizes) != 1 or not nodes:
+    if len(sizes) != 1 or not several:
         raise NotFound(f"descriptions of inputs take {sizes} bytes")
     return sizes[0]
+
+
+@cache
+def kinds_of_inputs() -> dict[int, tuple[Any, Any]]:
+    """Dtype and device, by the word with which the description of an input begins."""
+    memory, at, found = _Memory(), layout().inputs // 8, {}
+
+    def look() -> None:
+        for dtype in DTYPES_WITH_GRADIENT:
+            for device in ("cpu", "meta"):
+                leaf = torch.empty(2, dtype=dtype, device=device, requires_grad=True)
+                given = leaf.view(2)
+                words = memory.words(_address(memory, given.grad_fn), at + 1)
+                found[memory.words(words[at], 1)[0]] = given.dtype, given.device
+
+    try:
+        with torch.enable_grad(), ThreadPoolExecutor(1) as apart:
+            apart.submit(look).result()
+    finally:
+        memory.close()
+    return found
+
+
+DTYPES_WITH_GRADIENT = (
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
+)  # fmt: skip
+
+
+def described_at(address: int, where: NativeLayout) -> tuple[tuple[int, ...], Any, Any]:
+    """Shape, dtype and device in the description at an address, where Python does not show them.
+
+    A shape that is not stored inline is unknown: nested tensors have a tensor in its place.
+    """
+    words = (ctypes.c_int64 * (where.input_bytes // 8)).from_address(address)
+    at, (dtype, device) = where.shape // 8, kinds_of_inputs().get(words[0], (None, None))
+    many = words[at + 1] & 0xFFFFFFFF
+    if words[at] != address + where.shape + 16 or many > INLINE:
+        return (NO_NUMBER,), dtype, device
+    sizes = words[at + 2 : at + 2 + many]
+    return tuple(max(size, NO_NUMBER) for size in sizes), dtype, device

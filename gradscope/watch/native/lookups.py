@@ -18,7 +18,6 @@ from gradscope.machine_code.language import increase, load, store
 from gradscope.watch.native.layout import INLINE
 from gradscope.watch.native.records import (
     CONTEXT,
-    DICT,
     NUMBER,
     RECORDING,
     SITE,
@@ -27,6 +26,7 @@ from gradscope.watch.native.records import (
     TOPOLOGICAL,
     taken,
 )
+from gradscope.watch.native.versions import DICT
 from gradscope.watch.native.walk_memory import (
     ASK_KIND,
     ASK_LAYOUT,
@@ -57,7 +57,11 @@ own_frees: Any = None  # the destructor of metadata created by PyTorch itself
 
 
 def python_object(cell: int) -> int:
-    """The Python object of the node whose address is stored here; 0: an error."""
+    """The Python object of the node in a cell; 0: an error.
+
+    A cell begins with the address of a node, followed by that of its reference counts: like the
+    objects through which PyTorch owns a node (OWNER in versions.py).
+    """
     return to_python(cell)  # type: ignore[no-any-return]
 
 

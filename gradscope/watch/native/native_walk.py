@@ -40,6 +40,7 @@ from gradscope.watch.native.records import (
     TOPOLOGICAL,
 )
 from gradscope.watch.native.saved import put_saved, settle, source_of
+from gradscope.watch.native.versions import EDGE, OWNER
 from gradscope.watch.native.walk_memory import (
     ABOVE,
     AT_EDGES,
@@ -85,6 +86,8 @@ from gradscope.watch.native.walk_memory import (
     UPPER_HALF,
 )
 
+OF_OWNER, IS_VISITED, CELL = 8, 16, 24
+
 malloc = External(PROCESS, "malloc", 1)
 realloc = External(PROCESS, "realloc", 2)
 free = External(PROCESS, "free", 1, nothing=True)
@@ -105,7 +108,7 @@ def write_edges(graph: int, node: int, number: int) -> int:
     row = load(graph + EDGES) + EDGE_ROW * load(graph + EDGES_USED)
     above, index = 0, 0
     while edge < end:
-        following, nr = load(edge), load(edge + 8) & LOW_HALF
+        following, nr = load(edge), load(edge + EDGE - 8) & LOW_HALF
         target, source = 0, NO_TENSOR
         if following != 0:
             record = record_of(graph, following)
@@ -119,10 +122,16 @@ def write_edges(graph: int, node: int, number: int) -> int:
         store(row + 24, nr)
         store(row + 32, source)
         row += EDGE_ROW
-        edge += 16
+        edge += EDGE
         index += 1
     increase(graph + EDGES_USED, index)
     return above
+
+
+def edges_of(graph: int, node: int) -> int:
+    """The number of a node's edges."""
+    begin = node + load(graph + AT_EDGES)
+    return (load(begin + 8) - load(begin)) // EDGE
 
 
 def write_inputs(graph: int, many: int, layouts: int) -> int:
@@ -209,7 +218,7 @@ def look(graph: int, cell: int, record: int, scratch: int) -> int:
         return 0
     leaf, i, layouts = 0, 0, scratch + SCRATCH
     many = load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
-    edges = (load(node + load(graph + AT_EDGES) + 8) - load(node + load(graph + AT_EDGES))) >> 4
+    edges = edges_of(graph, node)
     if kind & IS_LEAF and load(node + load(graph + AT_VARIABLE)) != 0:
         leaf = leaf_of(graph, cell, load(node + load(graph + AT_VARIABLE)))
         if leaf == 0:
@@ -252,7 +261,7 @@ def push_unknown(graph: int, node: int, place: int) -> int:
     """Push the unknown targets of a node, the first on top. Returns the next one."""
     first, edge = load(node + load(graph + AT_EDGES)), load(node + load(graph + AT_EDGES) + 8)
     while edge > first:
-        edge -= 16
+        edge -= EDGE
         following = load(edge)
         if following != 0:
             record = record_of(graph, following)
@@ -260,10 +269,16 @@ def push_unknown(graph: int, node: int, place: int) -> int:
             if record != 0:
                 known = is_met(record)
             if known == 0:
-                store(place, following)
-                store(place + 8, 0)
-                place += 16
+                place = pushed(place, following)
     return place
+
+
+def pushed(cell: int, node: int) -> int:
+    """Push a node. Returns the next cell."""
+    store(cell, node)
+    store(cell + OF_OWNER, load(node + OWNER) if OWNER else 0)
+    store(cell + IS_VISITED, 0)
+    return cell + CELL
 
 
 def walk(self: int, root: int) -> int:
@@ -279,15 +294,14 @@ def walk_behind(self: int, root: int) -> int:
 def walk_from(graph: int, root: int) -> int:
     """Visit all unknown nodes that a node leads to, then itself. Returns its number.
 
-    A stack has two words for each node: its address, and whether its targets were visited. Above it
-    is room for the data of a single visit.
+    A stack has a cell for each node: its address, the address of its reference counts, and whether
+    its targets were visited. Above it is room for the data of a single visit.
     """
     room, used = 256, 1
-    stack = malloc(16 * room)
-    store(stack, root)
-    store(stack + 8, 0)
+    stack = malloc(CELL * room)
+    pushed(stack, root)
     while used > 0:
-        cell = stack + 16 * (used - 1)
+        cell = stack + CELL * (used - 1)
         node = load(cell)
         record = record_of(graph, node)
         if record == 0:
@@ -299,24 +313,23 @@ def walk_from(graph: int, root: int) -> int:
         if is_met(record):
             used -= 1
         else:
-            edges = load(node + load(graph + AT_EDGES) + 8) - load(node + load(graph + AT_EDGES))
-            many = load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
-            if 16 * (used + 8) + edges + 8 * many > 16 * room:
-                room = 2 * room + (edges >> 4) + many
-                stack = realloc(stack, 16 * room)
-                cell = stack + 16 * (used - 1)
-            end = cell + 16
-            if load(cell + 8) == 0:
-                store(cell + 8, 1)
-                end = push_unknown(graph, node, cell + 16)
-            if end == cell + 16:
+            edges, many = edges_of(graph, node), load(node + load(graph + AT_INPUTS) + 8) & LOW_HALF
+            if used + 8 + edges + many > room:
+                room = 2 * room + edges + many
+                stack = realloc(stack, CELL * room)
+                cell = stack + CELL * (used - 1)
+            end = cell + CELL
+            if load(cell + IS_VISITED) == 0:
+                store(cell + IS_VISITED, 1)
+                end = push_unknown(graph, node, cell + CELL)
+            if end == cell + CELL:
                 if look(graph, cell, record, end) == 0:
                     settle(graph)
                     free(stack)
                     return 0
                 used -= 1
             else:
-                used += (end - cell - 16) >> 4
+                used += (end - cell - CELL) // CELL
     free(stack)
     settle(graph)
     record = record_of(graph, root)

@@ -7,7 +7,6 @@ from Python get a Python object.
 from __future__ import annotations
 
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter_ns
@@ -25,10 +24,20 @@ from gradscope.watch.listener import SavedByNode
 from gradscope.watch.native import lookups, native_walk, walk_memory as memory
 from gradscope.watch.native.creation import RecordMaker, own_function
 from gradscope.watch.native.forms import Forms, more_forms
-from gradscope.watch.native.layout import IN_WRAPPER, NativeLayout, NotFound, in_custom, layout
+from gradscope.watch.native.layout import (
+    IN_WRAPPER,
+    NO_NUMBER,
+    NativeLayout,
+    NotFound,
+    described_at,
+    in_custom,
+    layout,
+)
 from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
+from gradscope.watch.native.versions import COUNTED, LIBRARIES, SHARED
 from gradscope.watch.python_walk import DEEPEST, LEAF, GraphWalker, described
+from gradscope.watch.unseen import SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,14 +57,6 @@ LARGEST = 1 << 62
 
 _STORAGE = memory.SAVED_COLUMNS.index("storage")
 _OF_MEMORY = [memory.SAVED_COLUMNS.index(n) for n in ("storage", "walk", "data", "bytes")]
-
-LIBRARIES = {
-    "torch_python": {
-        "to_python": "_ZN5torch8autograd18functionToPyObjectERKN3c1013intrusive_ptrINS0_4NodeENS1_"
-        "6detail34intrusive_target_default_null_typeIS3_EEEE"
-    },
-    "torch_cpu": {"metadata_of": "_ZN5torch8autograd4Node8metadataEv"},
-}
 
 
 class GraphRows(NamedTuple):
@@ -95,6 +96,8 @@ class NativeWalker(GraphWalker):
         functions, self._layout = _ready(maker.frees)
         self.maker = maker
         super().__init__(listener, None, saved=saved)
+        self._saved, self._hides_saved, self._hides_inputs = saved, False, False
+        self._hidden = 0  # number of nodes whose saved values only Python could read, and does not
         self.names: list[str] = []  # names of nodes, by the number of their kind
         self.layouts: list[tuple[tuple[int, ...], Any, Any]] = []
         """Shape, dtype and device, by number."""
@@ -164,6 +167,7 @@ class NativeWalker(GraphWalker):
             f"saved values of a node with paths of more than {DEEPEST:,} nodes": int(
                 self.words[memory.TOO_DEEP // 8]
             ),
+            f"saved values of some nodes: {SAVED_UNSHOWN.partition(': ')[2]}": self._hidden,
             "lines that created nodes, when Python could not be called": self.maker.failed,
             **super().left_out,
         }
@@ -203,7 +207,8 @@ class NativeWalker(GraphWalker):
         return met
 
     def record_of(self, node: Any) -> NativeNodeRecord | None:
-        address = _word(_address(node) + self._layout.metadata)
+        own = _address(node)
+        address = _word(own + self._layout.metadata) if own else 0
         if not address or _word(address + TABLE) != self.maker.records:
             return None
         is_ours = _word(address + RECORDING) == self.maker.recording
@@ -226,6 +231,9 @@ class NativeWalker(GraphWalker):
     def _look_at_saved(self) -> None:
         nodes = self._saving[:]
         del self._saving[: len(nodes)]
+        if not SHOWS_SAVED:
+            self._hidden += len(nodes)
+            return
         kept = []
         for node in nodes:
             record, saved = self.record_of(node), self._kept(node)
@@ -290,12 +298,20 @@ class NativeWalker(GraphWalker):
         return self._leaf_of(node.variable)
 
     def _layout_of(self, node: Any, nr: int) -> int:
-        found = described(node._input_metadata[nr])
+        found = self._described(node, nr)
         number = self._numbers_of_layouts.get(found)
         if number is None:
             number = self._numbers_of_layouts[found] = len(self.layouts)
             self.layouts.append(found)
         return number
+
+    def _described(self, node: Any, nr: int) -> tuple[tuple[int, ...], Any, Any]:
+        if SHOWS_INPUTS:
+            return described(node._input_metadata[nr])
+        first = _word(_address(node) + self._layout.inputs)
+        found = described_at(first + nr * self._layout.input_bytes, self._layout)
+        self._hides_inputs |= NO_NUMBER in found[0] or found[1] is None
+        return found
 
     def _put_rows_aside(self) -> None:
         """Set the rows so far aside. The traversal continues with other arrays."""
@@ -344,34 +360,19 @@ def _nothing(root: Any) -> None:
 
 
 def _address(node: Any) -> int:
-    """The address of a node, from its Python object."""
-    place = _in_custom() if isinstance(node, _CUSTOM) else IN_WRAPPER
-    return _word(id(node) + place)
+    """The address of a node, from its Python object; 0: a custom function's node was released."""
+    if not isinstance(node, _CUSTOM):
+        return _word(id(node) + IN_WRAPPER)
+    place = id(node) + in_custom()
+    if SHARED:  # the Python object does not own the node
+        counts = _word(place + 8)
+        if not counts or not _word(counts + COUNTED) & memory.LOW_HALF:
+            return 0
+    return _word(place)
 
 
 def _word(address: int) -> int:
     return ctypes.c_int64.from_address(address).value
-
-
-@cache
-def _in_custom() -> int:
-    """The offset of the node's address in the object of a custom function."""
-
-    class Known(torch.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:  # noqa: ARG004 -- as PyTorch has it
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:  # noqa: ARG004 -- likewise
-            return grad
-
-    def look() -> int:
-        with torch.enable_grad():
-            return in_custom(Known.apply(torch.ones(1, requires_grad=True)).grad_fn)
-
-    with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
-        return apart.submit(look).result()
 
 
 @cache
@@ -392,7 +393,7 @@ def _ready(frees: int) -> tuple[Callables, NativeLayout]:
             except AttributeError as error:
                 raise NotFound(str(error)) from None
     lookups.own_frees = own_function("own_frees", frees, 1)
-    _in_custom()
+    in_custom()
     own = native_walk.walk, native_walk.walk_behind, native_walk.exchange, more_forms
     return Callables(dict.fromkeys(own, ONE)), found
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,15 @@ from gradscope.machine_code.loaded import PROCESS
 from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.native import ends
 from gradscope.watch.native.ends import RECORDING as ENDS_OF, ended
+from gradscope.watch.native.versions import DICT
 
-# The fields of PyTorch: function table, an unused text and parent, and the dict. Then ours. NEXT:
-# the next unused record.
-TABLE, TEXT, PARENT, DICT = 0, 8, 40, 48
-NUMBER, RECORDING, CONTEXT, SITE, TIME = range(56, 96, 8)
-TOPOLOGICAL, MANY, FIRST, REST = range(96, 128, 8)
+# The fields of PyTorch: function table, an unused text and parent, the dict (DICT, which depends on
+# the version), and room for more. Then ours. NEXT: the next unused record.
+TABLE, OURS = 0, 72
+NUMBER, RECORDING, CONTEXT, SITE, TIME = range(OURS, OURS + 40, 8)
+TOPOLOGICAL, MANY, FIRST, REST = range(OURS + 40, OURS + 72, 8)
 NEXT, LAST = CONTEXT, SITE
-RECORD = 128
+RECORD = OURS + 72
 CHUNK = 1 << 9
 """Number of records that are created at once."""
 
@@ -176,11 +177,27 @@ def failed() -> int:
     return int(_state[8])
 
 
-class NativeNodeRecords:
-    """Creates records when there are no unused ones. One per process, which stays."""
+class KnownMetadata(NamedTuple):
+    """Metadata as PyTorch creates it: each record begins in the same way."""
 
-    def __init__(self, table: int, raises: int) -> None:
-        self._table = table
+    address: int
+    words: NDArray[np.int64]
+
+    @property
+    def own(self) -> list[int]:
+        """The indices of words that are addresses inside the metadata itself."""
+        inside = (self.words >= self.address) & (self.words < self.address + OURS)
+        return [int(place) for place in np.flatnonzero(inside)]
+
+
+class NativeNodeRecords:
+    """Creates records when there are no unused ones. One per process, which stays.
+
+    `table`: their function table. `known`: metadata created by PyTorch.
+    """
+
+    def __init__(self, table: int, raises: int, known: KnownMetadata) -> None:
+        self._table, self._known = table, known
         self._all: list[NDArray[np.int64]] = []
         self._more = self.more  # the state contains its address
         _state[2], _state[6] = id(stays(self._more)), raises
@@ -192,7 +209,10 @@ class NativeNodeRecords:
         rows = stays(np.zeros((CHUNK, RECORD // 8), np.int64))
         at = rows.ctypes.data + RECORD * np.arange(CHUNK)
         dicts = [stays({}) for _ in range(CHUNK)]
-        rows[:, TABLE // 8], rows[:, TEXT // 8] = self._table, at + TEXT + 16
+        rows[:, : OURS // 8] = self._known.words
+        for place in self._known.own:
+            rows[:, place] += at - self._known.address
+        rows[:, TABLE // 8] = self._table
         rows[:, DICT // 8] = [id(each) for each in dicts]
         rows[1:-1, NEXT // 8] = at[2:]
         rows[0, [NEXT // 8, LAST // 8]] = at[1], at[-1]

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from gradscope.watch.native.layout import IN_WRAPPER, NotFound, _Memory
+from gradscope.watch.native.versions import certain
 from gradscope.watch.values.layout import LayoutPlaces, found as found_in_tensors
 
 WORDS_OF_SAVED, WORDS_OF_HISTORY, WORDS_OF_COUNTER, WORDS_OF_TENSOR = 24, 24, 6, 24
@@ -62,7 +63,7 @@ def saved_layout() -> SavedLayout:
     memory = _Memory()
     try:
         with ThreadPoolExecutor(1) as apart:  # each thread numbers its nodes separately
-            return apart.submit(_looked_for, memory).result()
+            return apart.submit(certain, _looked_for, memory).result()
     finally:
         memory.close()
 
@@ -73,12 +74,12 @@ def _looked_for(memory: _Memory) -> SavedLayout:
 
 
 def _found(memory: _Memory) -> SavedLayout:
-    nodes, kept, packed, without = _known_kept()
-    look = [memory.words(pointer(each), WORDS_OF_SAVED) for each in kept]
+    nodes, known, packed, without = _known_kept()
+    look = [memory.words(pointer(each), WORDS_OF_SAVED) for each, _ in known]
     if not all(look):
         raise NotFound("what nodes keep is not where it was expected")
-    wanted = [each.data._cdata for each in kept]
-    tensor = _only("kept tensors", look, lambda words, at, n: words[at] == wanted[n])
+    wanted = [None if each is None else each._cdata for _, each in known]
+    tensor = _only("kept tensors", look, lambda words, at, n: wanted[n] in {None, words[at]})
     plain = [memory.words(pointer(each), WORDS_OF_SAVED) for each in without]
     hooked = [memory.words(pointer(each), WORDS_OF_SAVED) for each in packed]
     hooks = [
@@ -89,7 +90,7 @@ def _found(memory: _Memory) -> SavedLayout:
     if len(hooks) != 1:
         raise NotFound(f"what packs kept values is at {len(hooks)} places")
     undefined = {memory.words(pointer(each), WORDS_OF_SAVED)[tensor] for each in without}
-    del nodes  # which hold the saved values
+    del nodes, known  # which hold the saved values
     if len(undefined) != 1:
         raise NotFound(f"no tensor looks in {len(undefined)} ways")
     history, node, needs, output = _history(memory)
@@ -100,22 +101,26 @@ def _found(memory: _Memory) -> SavedLayout:
     )  # fmt: skip
 
 
-def _known_kept() -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Known nodes, and their saved values: tensors, values packed by hooks, and none."""
+def _known_kept() -> tuple[list[Any], list[tuple[Any, Any]], list[Any], list[Any]]:
+    """Known nodes, and their saved values: with their tensors, packed by hooks, and none.
+
+    A node saves a copy of its own result, which is not known (None).
+    """
     x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
     constant, made = torch.ones(2, 3), x.exp()
     product, other, third = (x * made).grad_fn, (y * constant).grad_fn, (constant * y).grad_fn
     kept = [
-        product._raw_saved_self, product._raw_saved_other, made.grad_fn._raw_saved_result,
-        other._raw_saved_other, third._raw_saved_self,
+        (product._raw_saved_self, x), (product._raw_saved_other, made),
+        (made.grad_fn._raw_saved_result, None), (other._raw_saved_other, constant),
+        (third._raw_saved_self, constant),
     ]  # fmt: skip
     without = [other._raw_saved_self, third._raw_saved_other]
     packed, nodes = [], [product, made.grad_fn, other, third]
     for one, other_one in ((x, made), (made, constant), (constant, y)):
         node = (one * other_one).grad_fn
         nodes.append(node)
-        for slot in (node._raw_saved_self, node._raw_saved_other):
-            if slot.data is not None:
+        for slot, needed in ((node._raw_saved_self, other_one), (node._raw_saved_other, one)):
+            if needed.requires_grad:
                 slot.register_hooks(_as_it_is, _as_it_is)
                 packed.append(slot)
     return nodes, kept, packed, without

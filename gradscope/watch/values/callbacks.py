@@ -30,18 +30,21 @@ from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
 from gradscope.watch.called.call_rows import value_at
 from gradscope.watch.called.made import DEEP
-from gradscope.watch.called.observer import BEHIND_SEQUENCE, call_begins, call_ends, put_down
-from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX
+from gradscope.watch.called.observer import call_begins, call_ends, put_down
+from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX, length_of
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
+    FUNCTION,
+    VALUE,
     NotObservable,
     looks_at,
+    results_offset,
     run_ends,
     run_put_down,
     sequence_offset,
 )
 from gradscope.watch.values import measure, ring, without_node
-from gradscope.watch.values.lists import A_TENSOR, VALUE, lists
+from gradscope.watch.values.lists import A_TENSOR, lists
 from gradscope.watch.values.ring import HOOKS
 from gradscope.watch.values.ring_rows import HEAD, LOW, OPERAND, PLACE, RESULT, SUMMED, TAKEN
 from gradscope.watch.values.without_node import put_call
@@ -159,7 +162,7 @@ def is_wanted(function: int, here: int, deep: int) -> int:
     if load(INSIDE + here) > 0 and load(INSIDE + here) == load(ALLOWED + here):
         return load(DEEP + here) == deep
     schema = load(function + load(SCHEMA))
-    return load(schema + 8) == LONG and load(load(schema) + BEHIND_PREFIX) == LIFT_FRESH
+    return length_of(schema) == LONG and load(load(schema) + BEHIND_PREFIX) == LIFT_FRESH
 
 
 def end_of(row: int) -> int:
@@ -259,7 +262,7 @@ def around() -> CallbackAddresses:
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     is_whole = made.external(measure.is_whole)
     _state[0] = _inputs_at()
-    _state[1] = sequence_offset() + BEHIND_SEQUENCE
+    _state[1] = results_offset()
     _state[3:5] = lists(int(_state[1]))
     code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
     _kept.append(code)
@@ -289,11 +292,15 @@ def _program() -> None:
 
 
 def _inputs_at() -> int:
-    """The offset in a RecordFunction of the address of a node's inputs, followed by their count."""
+    """The offset in a RecordFunction of the address of a node's inputs, followed by their count.
+
+    They are between the sequence number and the results. The caller's variables are on the stack
+    after the RecordFunction, and may contain the same.
+    """
     looks = looks_at(BACKWARD_FUNCTION, _program, given=True)
     places = [
         at
-        for at in range(runs.LOOKED_AT - 1)
+        for at in range(sequence_offset() // 8, results_offset() // 8)
         if [words[at + 1] for words in looks] == MANY
         and all(words[at] for words in looks if words[at + 1])
     ]
@@ -314,7 +321,7 @@ def _check(found: CallbackAddresses) -> None:
     own = ring.Ring()
     handles = [
         library.observe(*found.runs, BACKWARD_FUNCTION, given=True),
-        library.observe(*found.calls, calls.FUNCTION, given=True, results=True),
+        library.observe(*found.calls, FUNCTION, given=True, results=True),
     ]
     try:
         looks_at(runs.SCOPES - 1, _known)

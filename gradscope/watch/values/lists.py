@@ -14,10 +14,9 @@ import numpy as np
 import torch
 
 from gradscope.machine_code.language import Address, Compiled, load, store
-from gradscope.watch.observer import NotObservable, ready
+from gradscope.watch.observer import FUNCTION, VALUE, NotObservable, ready
 
-A_TENSOR, VALUE = 1, 16  # c10::IValue: its type tag, and its size
-FUNCTION = 0  # at::RecordScope
+A_TENSOR = 1  # type tag of a c10::IValue
 WORDS, MANY = 8, 5  # number of words of a list that are read; number of tensors in the known list
 
 _state = np.zeros(4 + WORDS, np.int64)

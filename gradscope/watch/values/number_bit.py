@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
-from gradscope.watch.observer import ready
+from gradscope.watch.observer import FUNCTION, VALUE, ready
 from gradscope.watch.values.layout import found
-from gradscope.watch.values.lists import A_TENSOR, FUNCTION, LOW_HALF, VALUE
+from gradscope.watch.values.lists import A_TENSOR, LOW_HALF
 
 WORDS, MOST, MANY, ROUNDS, WHOLE = 24, 64, 8, 16, (1 << 64) - 1
 _state = np.zeros(3 + MOST * WORDS, np.int64)

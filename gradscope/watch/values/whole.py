@@ -6,6 +6,7 @@ from gradscope.machine_code.language import Compiled, load
 from gradscope.watch.called.call_rows import EVALUATE
 from gradscope.watch.called.observer import SCHEMA
 from gradscope.watch.called.operands import OperandObserver, put_operand
+from gradscope.watch.observer import VALUE
 from gradscope.watch.values.callbacks import (
     IN_LIST,
     INPUTS,
@@ -20,7 +21,7 @@ from gradscope.watch.values.callbacks import (
     looking_begins,
     looking_ends,
 )
-from gradscope.watch.values.lists import A_TENSOR, VALUE
+from gradscope.watch.values.lists import A_TENSOR
 from gradscope.watch.values.number_bit import number_bit
 
 EVALUATED = EVALUATE
