@@ -31,8 +31,8 @@ class _Buffer:
         self.place, self.since = place, perf_counter_ns()
         self.until = 0  # it exists
 
-    def _freed(self, _: object) -> None:
-        self.until = perf_counter_ns()
+    def _freed(self, _: object, now: Callable[[], int] = perf_counter_ns) -> None:
+        self.until = now()  # as Python exits, names of this module are None
 
 
 class BufferNames:
