@@ -13,7 +13,7 @@ from gradscope.record.from_pytorch.graphs import PyTorchGraphs
 from gradscope.record.from_pytorch.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
-from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
+from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread, engine_states
 from gradscope.record.from_pytorch.values import PyTorchValues
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.local_names import gradient_of
@@ -100,6 +100,8 @@ class PyTorchListener(ProgramNotes):
     def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
         """The calling thread, its place, and the line of this frame."""
         state = self.local.state
+        if state.task is None and state.system is not None:
+            state.task = self.tasks.only_one()
         context = state.context or self.contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)
 
@@ -151,10 +153,21 @@ class PyTorchListener(ProgramNotes):
             root = self._node_numbers()
         place = contexts.threads.of(state)
         stack = sites.of_backward(frame, accumulates=asked.accumulate_grad)
-        task = state.task = self.tasks.begin(asked, root, stack, state.task, place.id)
+        before, parent = state.task, self.tasks.here(state.task)
+        task = state.task = self.tasks.begin(asked, root, stack, parent, place.id)
+        task.before = before
         contexts.changed(state, place)
+        self._engine_runs(self.tasks.only_one())
         task.own = perf_counter_ns() - since
         return task
+
+    def _engine_runs(self, task: PyTorchTask | None) -> None:
+        """From now on, threads of the engine run this backward, or an unknown one."""
+        for state in engine_states():
+            if state.task is not task and (state.task is None or state.task.parent is None):
+                state.task, state.context = task, 0
+                if state in self.contexts.threads.known:
+                    self.contexts.changed(state, self.contexts.threads.of(state))
 
     def backward_ends(
         self, task: PyTorchTask, error: BaseException | None, ran: BackwardRuns | None
@@ -162,7 +175,7 @@ class PyTorchListener(ProgramNotes):
         """Called when a graph task ends, normally or with an exception."""
         began = perf_counter_ns()
         state, contexts = self.local.state, self.contexts
-        state.task = task.parent
+        state.task = task.before
         contexts.changed(state, contexts.threads.of(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
@@ -172,6 +185,7 @@ class PyTorchListener(ProgramNotes):
             number = int(runs.sequence[0]) if runs is not None and len(runs.sequence) else NONE
             self.graphs.root(task, number)
         self.tasks.end(task, error, ran)
+        self._engine_runs(self.tasks.only_one())
         task.own += perf_counter_ns() - began
         if task.parent is None:
             self.graphs.look_for_ends()
@@ -183,7 +197,7 @@ class PyTorchListener(ProgramNotes):
         """Called before a hook of the program."""
         if self.values.ring is not None:
             self.values.ring.forget()
-        task = self.local.state.task
+        task = self.tasks.here(self.local.state.task)
         if task is None and self.paused is not None:
             return None
         module = NONE
@@ -198,7 +212,7 @@ class PyTorchListener(ProgramNotes):
 
     def called_back(self, callback: Any) -> None:
         """A callback at the end of a backward."""
-        self.tasks.called_back(self.local.state.task, callback)
+        self.tasks.called_back(self.tasks.here(self.local.state.task), callback)
 
     # -- level `values` -------------------------------------------------------------------------
 

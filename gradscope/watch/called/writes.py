@@ -44,6 +44,7 @@ from gradscope.watch.observer import (
     NotObservable,
     clock_gettime,
     looks_at,
+    pthread_self,
     sequence_offset,
 )
 
@@ -66,7 +67,6 @@ FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
 FUNCTION = 0  # at::RecordScope
 NOBODY = 1 << 40
 PEEK = "_ZN2at15sequence_number4peekEv"
-pthread_self = External(PROCESS, "pthread_self", 0)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 
