@@ -290,7 +290,6 @@ class Tasks:
         if inside.size:
             write(tables.ShortInside, dict(zip(("task", "run", "what"), inside, strict=True)))
 
-
     def _threads_of(self, tasks: list[PyTorchTask], many: Ints, ran: RunColumns) -> Ints:
         """The threads of these runs, by their numbers in the trace."""
         threads = np.repeat(_column(tasks, "thread"), many)

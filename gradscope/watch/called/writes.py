@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from gradscope.machine_code.language import Address, External, increase, load, store
-from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import call_places
 from gradscope.watch.called.call_places import place_here
