@@ -100,7 +100,7 @@ class PyTorchListener(ProgramNotes):
     def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
         """The calling thread, its place, and the line of this frame."""
         state = self.local.state
-        if state.task is None and state.system is not None:
+        if state.task is None and isinstance(state, PyTorchThread) and state.system is not None:
             state.task = self.tasks.only_one()
         context = state.context or self.contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)

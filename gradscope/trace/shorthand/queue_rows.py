@@ -63,9 +63,7 @@ class QueueRows:
             begin = each.task.begin
             found.rows.counted += [(begin, id_, n, c) for n, c in each.backward.counts.items()]
         how = {
-            (id_, place): iter(
-                [*self._seen[id_].sums_of(place, [s for s in step.sent if s.wanted])]
-            )
+            (id_, place): self._seen[id_].sums_of(place, [s for s in step.sent if s.wanted])
             for id_, steps in self._steps.items()
             for place, step in enumerate(steps)
         }

@@ -125,7 +125,7 @@ class Places:
         texts = {
             id_: str(text)
             for block in rows(String.TABLE)
-            for id_, text in zip(block.data["id"].tolist(), block.data["text"], strict=True)
+            for id_, text in zip(column([block], "id"), block.data["text"], strict=True)
         }
         names = {
             table: {

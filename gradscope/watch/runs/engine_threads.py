@@ -14,4 +14,4 @@ def device_type() -> str:
 
 def task_here() -> int:
     """PyTorch's number of the graph task whose node or hook runs on this thread; -1: none."""
-    return torch._C._current_graph_task_id()
+    return int(torch._C._current_graph_task_id())

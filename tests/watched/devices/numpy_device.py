@@ -52,7 +52,7 @@ def _run(operation: Any, *args: Any, **more: Any) -> Any:
     return _wrapped(result)
 
 
-def _copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:  # noqa: FBT001, FBT002
+def _copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
     _unwrapped(target).copy_(_unwrapped(source))
     return target
 
