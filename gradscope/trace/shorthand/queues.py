@@ -111,7 +111,8 @@ CALL, RUN = range(2)
 class QueueReplay:
     """Backwards that share queues, with all their runs in the order in which they began.
 
-    `asleep`: threads that wait; it is updated by `moments`. `engine`: the threads of devices.
+    `asleep`: threads that wait before, and after `moments` those that then wait. `engine`: the
+    threads of devices.
     """
 
     def __init__(
@@ -121,9 +122,11 @@ class QueueReplay:
         asleep: set[int],
         engine: set[int],
     ) -> None:
-        self._tasks, self._runs, self._asleep, self._engine = tasks, runs, asleep, engine
+        self._tasks, self._runs, self._engine = tasks, runs, engine
+        self._before = asleep
+        self.asleep = asleep
         self._popped = [run.popped for run in runs]
-        self._passed = [run.over for run in runs]
+        self._passed: dict[tuple[int, int], int] = {}  # by run and output: not before this time
         self._changed = False
 
     def moments(self) -> list[Moment]:
@@ -131,15 +134,14 @@ class QueueReplay:
         for _ in range(2 * len(self._runs) + 1):
             try:
                 play = _Play(
-                    self._tasks, self._runs, {*self._asleep}, self._engine, self._popped,
+                    self._tasks, self._runs, {*self._before}, self._engine, self._popped,
                     self._passed,
                 )  # fmt: skip
                 found = [*play.all()]
             except _Conflict as conflict:
                 self._retime(conflict)
             else:
-                self._asleep.clear()
-                self._asleep.update(play.asleep)
+                self.asleep = play.asleep
                 return found
         first = self._runs[0]
         raise OtherOrderError(first.task, first.sequence, NONE, certain=False)
@@ -150,25 +152,33 @@ class QueueReplay:
         error = OtherOrderError(
             run.task, run.sequence, conflict.foretold, certain=not self._changed
         )
-        if conflict.ahead is None or self._runs[conflict.ahead].thread == run.thread:
+        by, own = conflict.ahead, conflict.own
+        ahead = self._runs[by.run] if by.run != NONE else run
+        if ahead.thread == run.thread:
             raise error
         self._changed = True
-        ahead = self._runs[conflict.ahead]
-        own = conflict.own
-        earliest = run.since if own is None else max(run.since, self._passed[own])
+        earliest = max(run.since, own.t)
         if ahead.until > self._popped[conflict.run]:
-            self._passed[conflict.ahead] = self._popped[conflict.run] + 1
+            self._passed[by.run, by.index] = self._popped[conflict.run] + 1
         elif ahead.until > earliest + 1:
             self._popped[conflict.run] = earliest + 1
-            self._passed[conflict.ahead] = max(earliest + 2, self._passed[conflict.ahead])
+            self._passed[by.run, by.index] = max(earliest + 2, by.t)
         else:
             raise error
 
 
-class _Conflict(Exception):  # noqa: N818 -- it is resolved
-    """A run needs a node while another one is ahead; the runs that pushed the two."""
+class _Pusher(NamedTuple):
+    """What pushed a node: a run (NONE: the caller), with which output, and when."""
 
-    def __init__(self, run: int, own: int | None, ahead: int | None, foretold: int) -> None:
+    run: int
+    index: int
+    t: int
+
+
+class _Conflict(Exception):  # noqa: N818 -- it is resolved
+    """A run needs a node while another one is ahead; what pushed the two."""
+
+    def __init__(self, run: int, own: _Pusher, ahead: _Pusher, foretold: int) -> None:
         super().__init__(run)
         self.run, self.own, self.ahead, self.foretold = run, own, ahead, foretold
 
@@ -196,11 +206,13 @@ class _Play:
         asleep: set[int],
         engine: set[int],
         popped: Sequence[int],
-        passed: Sequence[int],
+        passed: Mapping[tuple[int, int], int],
     ) -> None:
         self._tasks, self._runs, self.asleep = tasks, runs, asleep
         self._queues: defaultdict[int, list[_Entry]] = defaultdict(list)
-        self._pusher: dict[Item, int | None] = {}
+        self._pusher: dict[Item, _Pusher] = {}
+        self._passed = passed
+        self._sending: dict[int, tuple[list[int], Iterator[Sent]]] = {}  # by run: what is left
         self._left = {id_: dict(each.backward.counts) for id_, each in tasks.items()}
         self._kept: dict[int, dict[int, set[int]]] = {id_: {} for id_ in tasks}
         self._outstanding = dict.fromkeys(tasks, 0)
@@ -212,7 +224,7 @@ class _Play:
         self._pending: list[tuple[int, int, int]] = [
             *((each.task.begin + 1, BEGIN, id_) for id_, each in tasks.items()),
             *((t, POP, n) for n, t in enumerate(popped)),
-            *((t, PASS_ON, n) for n, t in enumerate(passed)),
+            *((run.over, PASS_ON, n) for n, run in enumerate(runs)),
         ]
         heapify(self._pending)
 
@@ -230,10 +242,10 @@ class _Play:
     def _begins(self, t: int, task: int) -> Iterator[Moment]:
         thread = self._tasks[task].task.thread
         self._inside[thread].append((CALL, task))
-        yield from self._push(t, thread, (task, self._tasks[task].task.root), None)
+        yield from self._push(t, thread, (task, self._tasks[task].task.root), _Pusher(NONE, 0, t))
         yield from self._sleeps(t, thread)
 
-    def _push(self, t: int, thread: int, item: Item, by: int | None) -> Iterator[Moment]:
+    def _push(self, t: int, thread: int, item: Item, by: _Pusher) -> Iterator[Moment]:
         task, node = item
         of = self._tasks[task]
         queue = of.queue_of(node)
@@ -306,18 +318,30 @@ class _Play:
         return found
 
     def _passes_on(self, t: int, n: int) -> Iterator[Moment]:
+        """The gradients of a run are passed on, one after the other, as far as it is time."""
         run, node = self._runs[n], self._node_of[n]
         of = self._tasks[run.task]
-        self._inside[run.thread].remove((RUN, n))
         if run.fails:
+            self._inside[run.thread].remove((RUN, n))
             yield from self._fails(t, run)
             return
-        for sent in of.backward.sent_by(node, self._left[run.task], self._kept[run.task]):
+        if n not in self._sending:
+            gradients = of.backward.sent_by(node, self._left[run.task], self._kept[run.task])
+            self._sending[n] = of.backward.ends(node)[::-1], gradients
+            self._inside[run.thread].remove((RUN, n))
+        left, gradients = self._sending[n]
+        while left:
+            later = self._passed.get((n, left[-1]), t)
+            if later > t:
+                heappush(self._pending, (later, PASS_ON, n))
+                return
+            left.pop()
+            sent = next(gradients)
             queue = of.queue_of(sent.node)
-            ready = sent.wanted and not sent.left
             yield PassedOn(t, run.thread, run.task, node, sent, queue, run)
-            if ready:
-                yield from self._push(t, run.thread, (run.task, sent.node), n)
+            if sent.wanted and not sent.left:
+                by = _Pusher(n, sent.index, t)
+                yield from self._push(t, run.thread, (run.task, sent.node), by)
         yield from self._finishes(t, run.thread, run.task)
         yield from self._sleeps(t, run.thread)
 

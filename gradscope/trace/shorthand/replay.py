@@ -207,6 +207,10 @@ class ReplayBackward:
                     sent.length = self._push(sent.node)
                 yield sent
 
+    def ends(self, node: int) -> list[int]:
+        """Which outputs of a node have a destination."""
+        return [at for at, (to, _) in enumerate(self._graph.edges[node]) if to != NOBODY]
+
     def sent_by(self, node: int, left: dict[int, int], kept: dict[int, set[int]]) -> Iterator[Sent]:
         """The gradients that a node passes on, without pushes.
 

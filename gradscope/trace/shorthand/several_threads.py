@@ -49,7 +49,7 @@ class SeveralThreads:
         groups = [*self._groups()]
         if not groups:
             return
-        places = Places(self._plain)
+        places = Places(self._plain, self._graph)
         for group in groups:
             self._together(group, places, found)
 
@@ -87,7 +87,7 @@ class SeveralThreads:
                 usable[task.id] = QueueTask(task, backward, places.queues(task, others))
         while usable:
             seen = {id_: self._seen[id_] for id_ in usable}
-            runs = runs_of({id_: each.task for id_, each in usable.items()}, seen)
+            runs = runs_of(usable, seen)
             replay = QueueReplay(usable, runs, self._asleep, places.engine)
             try:
                 moments = replay.moments()
@@ -99,6 +99,7 @@ class SeveralThreads:
             wrong = rows.without_sums(moments)
             if wrong == NONE:
                 rows.tell(moments, found)
+                self._asleep = replay.asleep
                 return
             del usable[wrong]
             found.orders[wrong] = Order.NOT_THE_SUMS
@@ -118,7 +119,7 @@ class SeveralThreads:
 class Places:
     """The queue of each node: the number of the thread of its device, or of the caller."""
 
-    def __init__(self, plain: Sequence[Block]) -> None:
+    def __init__(self, plain: Sequence[Block], graph: ReplayGraph) -> None:
         def rows(table: str) -> list[Block]:
             return [block for block in plain if block.table == table and not block.amend]
 
@@ -147,8 +148,9 @@ class Places:
             for tensor, device in zip(column(tensors, "id"), column(tensors, "device"), strict=True)
             if device in devices
         }
-        self._device_of = {
-            node: next(device_of[each] for each in inputs if each in device_of)
+        self._edges = graph.edges
+        self._devices = {
+            node: [device_of.get(each, "") for each in inputs]
             for node, inputs in inputs_of(plain)
             if any(each in device_of for each in inputs)
         }
@@ -165,8 +167,8 @@ class Places:
             self.engine |= unnamed
 
         def of(node: int) -> int:
-            device = self._device_of.get(node)
-            if device is None:
+            device = self._device(node, task)
+            if not device:
                 return task.thread
             thread = self._threads.get(device, self._by_index.get(_index(device), NONE))
             if thread == NONE:
@@ -176,25 +178,40 @@ class Places:
         return of
 
 
+    def _device(self, node: int, task: Task) -> str:
+        """The first device that has a thread, among those of the gradients a node receives.
+
+        The node above several roots receives their gradients.
+        """
+        devices = self._devices.get(node, [])
+        if node == task.root and not devices:
+            ends = [(self._devices.get(to, []), nr) for to, nr in self._edges[node]]
+            devices = [each[nr] for each, nr in ends if nr < len(each)]
+        return next(filter(None, devices), "")
+
+
 def _index(device: str) -> str:
     return device.rpartition(":")[2]
 
 
-def runs_of(tasks: Mapping[int, Task], seen: Mapping[int, SeenTask]) -> list[QueueRun]:
+def runs_of(tasks: Mapping[int, QueueTask], seen: Mapping[int, SeenTask]) -> list[QueueRun]:
     """All runs of these tasks, in the order in which they began."""
     raw: defaultdict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
     hooks: defaultdict[int, list[SeenHook]] = defaultdict(list)
-    for id_, task in tasks.items():
+    called: defaultdict[int, list[int]] = defaultdict(list)
+    for id_, (task, _, queue_of) in tasks.items():
         own = seen[id_]
+        called[task.thread].append(task.begin)
         for place, (row, thread) in enumerate(zip(own.rows, own.threads, strict=True)):
+            if place == 0 and row[0] == row[1]:  # no hook saw the node above the roots
+                thread = queue_of(task.root)  # noqa: PLW2901
             raw[task.thread if thread == NONE else thread].append((*row, id_, place))
         for hook in own.hooks:
             hooks[hook.thread].append(hook)
     found: list[QueueRun] = []
     for thread, rows in raw.items():
-        called = [task.begin for task in tasks.values() if task.thread == thread]
-        found += _on_thread(thread, rows, sorted(hooks[thread]), called)
-    failing = {_failing(id_, found) for id_, task in tasks.items() if task.failed == 1}
+        found += _on_thread(thread, rows, sorted(hooks[thread]), called[thread])
+    failing = {_failing(id_, found) for id_, each in tasks.items() if each.task.failed == 1}
     runs = [run._replace(fails=True) if run in failing else run for run in found]
     return sorted(runs, key=lambda run: run.begin)
 
@@ -217,7 +234,7 @@ def _on_thread(
         popped = before[first] - 1 if first < len(before) and before[first] < begin else begin
         behind = bisect_left(after, following) - 1
         over = after[behind] if behind >= 0 and after[behind] > ended else ended
-        times.append((popped, over))
+        times.append((popped, max(over, popped + 1)))
     known = sorted({*called, *(popped for popped, _ in times), *(over for _, over in times)})
     for (begin, ended, sequence, task, place), (popped, over) in zip(rows, times, strict=True):
         since = known[at - 1] if (at := bisect_left(known, popped)) else NONE
