@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
-from gradscope.trace.shorthand.queues import Left, Moment, PassedOn, Pushed, QueueTask, Sleeps
+from gradscope.trace.shorthand.queues import (
+    Left,
+    Moment,
+    PassedOn,
+    Pushed,
+    QueueRun,
+    QueueTask,
+    Sleeps,
+)
 from gradscope.trace.shorthand.replay import ReplayGraph, ReplayStep, Sent
 from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.short_looks import AsForetold
@@ -33,6 +41,7 @@ class QueueRows:
         self._tasks, self._seen, self._graph = tasks, seen, graph
         self._leaves, self._saving = leaves, saving
         self._steps: dict[int, list[ReplayStep]] = {}
+        self._runs: dict[Run, QueueRun] = {}
         self._rows: list[tuple[int, ...]] = []
 
     def without_sums(self, moments: Sequence[Moment]) -> int:
@@ -45,6 +54,7 @@ class QueueRows:
         for each in moments:
             if isinstance(each, Left) and each.run is not None:
                 place = each.run.place
+                self._runs[each.task, place] = each.run
                 steps[each.task][place] = ReplayStep(
                     each.node, each.length, each.captured, runs=True,
                     sent=tuple(sent[each.task, place]),
@@ -52,6 +62,29 @@ class QueueRows:
         self._steps = {id_: [own[at] for at in sorted(own)] for id_, own in steps.items()}
         wrong = (id_ for id_, own in self._steps.items() if not self._seen[id_].adds_up(own))
         return next(wrong, NONE)
+
+    def exchanged(self, task: int) -> tuple[QueueRun, int, int] | None:
+        """Two gradients for one input of a node that were passed on in the other order.
+
+        The run that added to the other one, though it ended first, which of its outputs, and when
+        the other one was passed on.
+        """
+        seen = self._seen[task]
+        lacking: dict[tuple[int, int], QueueRun] = {}
+        surplus: list[tuple[QueueRun, int, tuple[int, int]]] = []
+        for place, step in enumerate(self._steps[task]):
+            sums = len(seen.sums[place]) - sum(sent.added for sent in step.sent)
+            run = self._runs[task, place]
+            for sent in step.sent if sums else ():
+                if sums < 0 and sent.added:
+                    lacking[sent.node, sent.nr] = run
+                elif sums > 0 and not sent.added and sent.wanted:
+                    surplus.append((run, sent.index, (sent.node, sent.nr)))
+        for run, index, end in surplus:
+            other = lacking.get(end)
+            if other is not None and other.thread != run.thread:
+                return run, index, other.over
+        return None
 
     def tell(self, moments: Sequence[Moment], found: Replayed) -> None:
         """Add the rows, and what was found out about each task."""

@@ -146,39 +146,61 @@ class QueueReplay:
         first = self._runs[0]
         raise OtherOrderError(first.task, first.sequence, NONE, certain=False)
 
+    def delay(self, run: QueueRun, index: int, until: int) -> bool:
+        """Let a run pass a gradient on after this time, if that is new and possible."""
+        at = self._runs.index(run), index
+        if run.until <= until or self._passed.get(at, NONE) > until:
+            return False
+        self._passed[at] = until + 1
+        self._changed = True
+        return True
+
     def _retime(self, conflict: _Conflict) -> None:
         """Let a node leave its queue before another one enters it, if that is possible."""
         run = self._runs[conflict.run]
         error = OtherOrderError(
             run.task, run.sequence, conflict.foretold, certain=not self._changed
         )
-        by, own = conflict.ahead, conflict.own
-        ahead = self._runs[by.run] if by.run != NONE else run
-        if ahead.thread == run.thread:
-            raise error
+        earliest = max(run.since, conflict.own.t)
+        ahead = [(self._until(by, run), by) for by in conflict.ahead]
+        until, by = max(ahead, key=lambda each: each[0])
         self._changed = True
-        earliest = max(run.since, own.t)
-        if ahead.until > self._popped[conflict.run]:
-            self._passed[by.run, by.index] = self._popped[conflict.run] + 1
-        elif ahead.until > earliest + 1:
+        if until > self._popped[conflict.run]:
+            self._passed[by.run, by.output] = self._popped[conflict.run] + 1
+        elif until > earliest + 1:
             self._popped[conflict.run] = earliest + 1
-            self._passed[by.run, by.index] = max(earliest + 2, by.t)
+            self._passed[by.run, by.output] = max(earliest + 2, by.t)
         else:
             raise error
 
+    def _until(self, by: _Pusher, run: QueueRun) -> int:
+        """The latest time of a push. What this run's thread pushed was there."""
+        if by.run == NONE:
+            caller = self._tasks[by.output].task.thread
+            until = min((r.popped for r in self._runs if r.task == by.output), default=NONE)
+        else:
+            caller, until = self._runs[by.run].thread, self._runs[by.run].until
+        return NONE if caller == run.thread else until
+
 
 class _Pusher(NamedTuple):
-    """What pushed a node: a run (NONE: the caller), with which output, and when."""
+    """What pushed a node: a run, with which output, and when.
+
+    Or a call, before the first run: NONE, and its task.
+    """
 
     run: int
-    index: int
+    output: int
     t: int
 
 
 class _Conflict(Exception):  # noqa: N818 -- it is resolved
-    """A run needs a node while another one is ahead; what pushed the two."""
+    """A run needs a node while another one is ahead.
 
-    def __init__(self, run: int, own: _Pusher, ahead: _Pusher, foretold: int) -> None:
+    `own`: what pushed the node; `ahead`: what the other one waited for.
+    """
+
+    def __init__(self, run: int, own: _Pusher, ahead: list[_Pusher], foretold: int) -> None:
         super().__init__(run)
         self.run, self.own, self.ahead, self.foretold = run, own, ahead, foretold
 
@@ -210,7 +232,7 @@ class _Play:
     ) -> None:
         self._tasks, self._runs, self.asleep = tasks, runs, asleep
         self._queues: defaultdict[int, list[_Entry]] = defaultdict(list)
-        self._pusher: dict[Item, _Pusher] = {}
+        self._pushers: defaultdict[Item, list[_Pusher]] = defaultdict(list)  # the last one pushed
         self._passed = passed
         self._sending: dict[int, tuple[list[int], Iterator[Sent]]] = {}  # by run: what is left
         self._left = {id_: dict(each.backward.counts) for id_, each in tasks.items()}
@@ -222,7 +244,10 @@ class _Play:
         self._engine = engine
         self._numbers = engine | {each.task.thread for each in tasks.values()}
         self._pending: list[tuple[int, int, int]] = [
-            *((each.task.begin + 1, BEGIN, id_) for id_, each in tasks.items()),
+            *(
+                (max(each.task.begin + 1, passed.get((NONE, id_), 0)), BEGIN, id_)
+                for id_, each in tasks.items()
+            ),
             *((t, POP, n) for n, t in enumerate(popped)),
             *((run.over, PASS_ON, n) for n, run in enumerate(runs)),
         ]
@@ -242,30 +267,34 @@ class _Play:
     def _begins(self, t: int, task: int) -> Iterator[Moment]:
         thread = self._tasks[task].task.thread
         self._inside[thread].append((CALL, task))
-        yield from self._push(t, thread, (task, self._tasks[task].task.root), _Pusher(NONE, 0, t))
-        yield from self._sleeps(t, thread)
+        root = task, self._tasks[task].task.root
+        self._pushers[root].append(_Pusher(NONE, task, t))
+        yield from self._push(t, thread, root)
+        yield from self._settles(t, thread)
 
-    def _push(self, t: int, thread: int, item: Item, by: _Pusher) -> Iterator[Moment]:
+    def _push(self, t: int, thread: int, item: Item) -> Iterator[Moment]:
         task, node = item
         of = self._tasks[task]
         queue = of.queue_of(node)
         heappush(self._queues[queue], _Entry(of.backward.key(node), item))
-        self._pusher[item] = by
         self._outstanding[task] += 1
         yield Pushed(t, thread, task, node, queue, len(self._queues[queue]))
-        yield from self._wakes(t, queue)
+        if queue != thread:
+            yield from self._wakes(t, queue)
+            yield from self._settles(t, queue)
 
     def _wakes(self, t: int, thread: int) -> Iterator[Moment]:
         if thread in self.asleep:
             self.asleep.remove(thread)
             yield Sleeps(t, thread, wakes=True)
 
-    def _sleeps(self, t: int, thread: int) -> Iterator[Moment]:
-        """A thread without work sleeps, if it is in the engine's loop."""
-        if thread not in self._numbers or self._queues[thread] or thread in self.asleep:
-            return
+    def _settles(self, t: int, thread: int) -> Iterator[Moment]:
+        """A thread in the engine's loop takes nodes that do not run, and sleeps without work."""
         inside = self._inside[thread]
-        if inside[-1][0] == CALL if inside else thread in self._engine:
+        if not (inside[-1][0] == CALL if inside else thread in self._engine):
+            return
+        yield from self._skips(t, thread, thread)
+        if not self._queues[thread] and thread in self._numbers and thread not in self.asleep:
             self.asleep.add(thread)
             yield Sleeps(t, thread, wakes=False)
 
@@ -314,7 +343,9 @@ class _Play:
         found = same[0] if same[0] is entries[0] else min(same, key=lambda each: each.key)
         for each in entries:
             if each.key < found.key and self._tasks[each.item[0]].backward.runs(each.node):
-                raise _Conflict(n, self._pusher[found.item], self._pusher[each.item], each.node)
+                raise _Conflict(
+                    n, self._pushers[found.item][-1], self._pushers[each.item], each.node
+                )
         return found
 
     def _passes_on(self, t: int, n: int) -> Iterator[Moment]:
@@ -339,11 +370,11 @@ class _Play:
             sent = next(gradients)
             queue = of.queue_of(sent.node)
             yield PassedOn(t, run.thread, run.task, node, sent, queue, run)
+            self._pushers[run.task, sent.node].append(_Pusher(n, sent.index, t))
             if sent.wanted and not sent.left:
-                by = _Pusher(n, sent.index, t)
-                yield from self._push(t, run.thread, (run.task, sent.node), by)
+                yield from self._push(t, run.thread, (run.task, sent.node))
         yield from self._finishes(t, run.thread, run.task)
-        yield from self._sleeps(t, run.thread)
+        yield from self._settles(t, run.thread)
 
     def _finishes(self, t: int, thread: int, task: int) -> Iterator[Moment]:
         """A node of a task is done; after the last one, the thread that called is woken."""
@@ -367,7 +398,7 @@ class _Play:
             entries[:] = [each for each in entries if each.item[0] != run.task]
             heapify(entries)
         yield from self._over(t, run.thread, run.task)
-        yield from self._sleeps(t, run.thread)
+        yield from self._settles(t, run.thread)
 
     def _rest(self) -> Iterator[Moment]:
         """After the last run, only nodes that do not run are left."""

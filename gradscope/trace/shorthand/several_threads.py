@@ -11,6 +11,7 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Device, Order, String, Tensor, Thread
 from gradscope.trace.shorthand.queue_rows import QueueRows
 from gradscope.trace.shorthand.queues import (
+    Moment,
     OtherOrderError,
     QueueReplay,
     QueueRun,
@@ -87,16 +88,14 @@ class SeveralThreads:
                 usable[task.id] = QueueTask(task, backward, places.queues(task, others))
         while usable:
             seen = {id_: self._seen[id_] for id_ in usable}
-            runs = runs_of(usable, seen)
-            replay = QueueReplay(usable, runs, self._asleep, places.engine)
+            replay = QueueReplay(usable, runs_of(usable, seen), self._asleep, places.engine)
+            rows = QueueRows(usable, seen, self._leaves, self._saving, self._graph)
             try:
-                moments = replay.moments()
+                moments, wrong = _replayed(replay, rows)
             except OtherOrderError as error:
                 del usable[error.task]
                 self._differs(error, found)
                 continue
-            rows = QueueRows(usable, seen, self._leaves, self._saving, self._graph)
-            wrong = rows.without_sums(moments)
             if wrong == NONE:
                 rows.tell(moments, found)
                 self._asleep = replay.asleep
@@ -114,6 +113,16 @@ class SeveralThreads:
             counts = self._graph.sequence
             ran = [node for node, number in counts.items() if number == error.sequence] or ran
         found.otherwise[error.task] = [ran[0] if len(ran) == 1 else NONE, error.foretold]
+
+
+def _replayed(replay: QueueReplay, rows: QueueRows) -> tuple[list[Moment], int]:
+    """What happened, and a task with fewer additions than predicted; NONE: there is none."""
+    while True:
+        moments = replay.moments()
+        wrong = rows.without_sums(moments)
+        swapped = None if wrong == NONE else rows.exchanged(wrong)
+        if swapped is None or not replay.delay(*swapped):
+            return moments, wrong
 
 
 class Places:
@@ -176,7 +185,6 @@ class Places:
             return thread
 
         return of
-
 
     def _device(self, node: int, task: Task) -> str:
         """The first device that has a thread, among those of the gradients a node receives.
