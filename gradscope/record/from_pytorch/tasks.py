@@ -19,6 +19,7 @@ from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
+from gradscope.trace.schema.tables import Order
 from gradscope.trace.shorthand import tables
 from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.run_events import MODULE
@@ -87,6 +88,7 @@ class Tasks:
         self._under_way: dict[int, PyTorchTask] = {}
         self._numbered: dict[int, PyTorchTask] = {}  # by number of PyTorch's graph task
         self._singles = Log(len(SINGLE))
+        self._not_seen: list[int] = []
         self._count = 0
         self.events = 0
         self.unfinished = 0
@@ -247,6 +249,10 @@ class Tasks:
             self._events(events.ReentrantLeave, columns, "end", columns["depth"])
             columns = {name: columns[name] for name in ("id", "end", "error")}
             self._session.writer.block(schema.GraphTask, columns, amend=True)
+        unseen = take_all(self._not_seen)
+        if unseen:
+            orders = {"id": unseen, "order": [int(Order.NOT_SEEN)] * len(unseen)}
+            self._session.writer.block(schema.GraphTask, orders, amend=True)
 
     def _events(self, kind: Any, tasks: dict[str, Ints], at: str, a: Ints | None = None) -> None:
         """An event of each of these; that of a nested backward only of nested ones."""
@@ -267,6 +273,8 @@ class Tasks:
             if task.ran is not None and task.ran.is_seen():
                 tasks.append(task)
                 backwards.append(task.ran)
+            elif task.ran is not None:
+                self._not_seen.append(task.id)
         if not tasks:
             return
         write = self._session.writer.block

@@ -44,6 +44,7 @@ class HookedRunObserver:
         self._lock = threading.RLock()
         self._open: list[BackwardRuns] = []  # of all threads, in the order in which they began
         self._runs: list[HookedRun] = []  # since the first of them began
+        self._assigned: set[int] = set()  # PyTorch's numbers of those that have ended since
         self._on = False
 
     def start(self) -> None:
@@ -61,7 +62,7 @@ class HookedRunObserver:
     def begins(self) -> None:
         with self._lock:
             if not self._open:
-                self._runs = []
+                self._runs, self._assigned = [], set()
             ran = BackwardRuns(_is_complete, len(self._runs), threading.get_ident())
             ran.outermost = _task_here() < 0
             self._open.append(ran)
@@ -109,9 +110,11 @@ class HookedRunObserver:
             [(r.begin, r.end, r.sequence, 0, r.thread, r.task) for r in self._runs], np.int64
         ).reshape(-1, 6).T  # fmt: skip
         place = np.arange(table.shape[1])
-        numbers = task_numbers(self._open, place, table[4], table[5])
+        numbers = task_numbers(self._open, place, table[4], table[5], self._assigned)
         for ran, number in zip(self._open, numbers.tolist(), strict=True):
             if only is None or ran is only:
+                if only is not None:
+                    self._assigned.add(number)
                 columns = table[:5, table[5] == number]
                 if failed and columns.size and not columns[1, -1]:
                     columns[1, -1] = perf_counter_ns()

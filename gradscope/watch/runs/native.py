@@ -50,6 +50,7 @@ class NativeRunObserver:
         self._lock = threading.RLock()
         self._open: list[BackwardRuns] = []  # of all threads
         self._unread: list[BackwardRuns] = []
+        self._assigned: set[int] = set()  # PyTorch's numbers of backwards that ended among others
         self._reads = self._read  # one bound method for all backwards
 
     def start(self) -> None:
@@ -91,7 +92,7 @@ class NativeRunObserver:
             opened = self._until_now()
             first = min((ran.since for ran in opened), default=0)
             rows = self._observer.rows(first, self._observer.place())
-            numbers = task_numbers(opened, *_about(rows, first))
+            numbers = task_numbers(opened, *_about(rows, first), self._assigned)
             found = []
             for ran in reversed(self._local.all_ran):
                 number = numbers[opened.index(ran)]
@@ -132,7 +133,8 @@ class NativeRunObserver:
     def _by_task(self, rows: Ints, first: int, kept: Sequence[BackwardRuns]) -> None:
         """Assign rows of several threads. See Note [Runs of several threads]."""
         all_ran = [*kept, *self._until_now()]
-        numbers = task_numbers(all_ran, *_about(rows, first))[: len(kept)]
+        numbers = task_numbers(all_ran, *_about(rows, first), self._assigned)[: len(kept)]
+        self._assigned = {*self._assigned, *numbers.tolist()} if self._open else set()
         for ran, number in zip(kept, numbers.tolist(), strict=True):
             own = rows[rows[:, at.TASK] == number] if number >= 0 else rows[:0]
             if number != UNKNOWN and own[:, at.END].all():

@@ -10,7 +10,7 @@ possible, none is assigned, and the backward counts as not observed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,13 @@ NO_RUN, UNKNOWN = -1, -2
 """Instead of the number of a graph task: it ran no node; several numbers are possible."""
 
 
-def task_numbers(all_ran: Sequence[BackwardRuns], place: Ints, thread: Ints, task: Ints) -> Ints:
+def task_numbers(
+    all_ran: Sequence[BackwardRuns], place: Ints, thread: Ints, task: Ints, others: Container[int]
+) -> Ints:
     """PyTorch's number for each of these backwards, from the place, thread and task of each run.
 
-    All runs of a backward have a place from its `since` to before its `last`.
+    All runs of a backward have a place from its `since` to before its `last`. `others`: numbers of
+    other backwards.
     """
     found = np.full(len(all_ran), NO_RUN)
     numbers, first, of = np.unique(task, return_index=True, return_inverse=True)
@@ -34,7 +37,8 @@ def task_numbers(all_ran: Sequence[BackwardRuns], place: Ints, thread: Ints, tas
     np.maximum.at(last, of, place)
     order = np.argsort(place[first], kind="stable")
     begins = place[first][order]
-    used = set(np.flatnonzero(numbers[order] < 0).tolist())  # a program called the node
+    # A negative number: the program called the node.
+    used = {n for n, number in enumerate(numbers[order].tolist()) if number < 0 or number in others}
     threads = {*zip(of.tolist(), thread.tolist(), strict=True)}
     callers = {ran.thread for ran in all_ran if ran.outermost}
     for at in sorted(range(len(all_ran)), key=lambda at: (-all_ran[at].since, all_ran[at].last)):
