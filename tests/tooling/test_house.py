@@ -85,7 +85,7 @@ CATCHES_EVERYTHING = frozenset(
         "watch/watched_engine.py",
         "watch/in_place/faults.py",
         "watch/module_calls.py",
-        "watch/runs.py",
+        "watch/runs/__init__.py",
         "watch/watcher.py",
     }
 )

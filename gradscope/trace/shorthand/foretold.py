@@ -20,7 +20,7 @@ from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph, ReplayStep
-from gradscope.trace.shorthand.replayed import SINGLE, ForetoldRows, Replayed, put
+from gradscope.trace.shorthand.replayed import SINGLE, ForetoldRows, ReplayResults, put
 from gradscope.trace.shorthand.seen import (
     HOOKS,
     SeenTask,
@@ -193,7 +193,7 @@ def add_replayed(
     tasks = tasks_of(plain, short)
     graph, leaves = nodes_of(plain)
     saving = frozenset(column(short["short.saved"], "node"))
-    found = Replayed(told=told)
+    found = ReplayResults(told=told)
     lengths: dict[int, list[tuple[int, int]]] = {}
     try:
         several = SeveralThreads(tasks, seen, graph, leaves, saving, plain)
@@ -219,7 +219,7 @@ def _one_thread(
     task: Task,
     seen: SeenTask | None,
     nodes: tuple[ReplayGraph, Mapping[int, int], frozenset[int]],
-    found: Replayed,
+    found: ReplayResults,
 ) -> list[tuple[int, int]]:
     """Replay a task whose nodes one thread ran. Returns the lengths of its queue, with times."""
     graph, leaves, saving = nodes

@@ -8,21 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
-from gradscope.trace.shorthand.queues import (
-    Left,
-    Moment,
-    PassedOn,
-    Pushed,
-    QueueRun,
-    QueueTask,
-    Sleeps,
-)
+from gradscope.trace.shorthand.queues import QueueTask
 from gradscope.trace.shorthand.replay import ReplayGraph, ReplayStep, Sent
+from gradscope.trace.shorthand.replayed import Left, Moment, PassedOn, Pushed, QueueRun, Sleeps
 from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.short_looks import AsForetold
 
 if TYPE_CHECKING:
-    from gradscope.trace.shorthand.replayed import Replayed
+    from gradscope.trace.shorthand.replayed import ReplayResults
 
 Run = tuple[int, int]  # its task, and its index there
 
@@ -86,7 +79,7 @@ class QueueRows:
                 return run, index, other.over
         return None
 
-    def tell(self, moments: Sequence[Moment], found: Replayed) -> None:
+    def tell(self, moments: Sequence[Moment], found: ReplayResults) -> None:
         """Add the rows, and what was found out about each task."""
         for id_, each in self._tasks.items():
             steps = self._steps[id_]
@@ -134,7 +127,7 @@ class QueueRows:
         else:
             self._single(events.BufferMade, *at, sent.nr)
 
-    def _left(self, left: Left, found: Replayed) -> None:
+    def _left(self, left: Left, found: ReplayResults) -> None:
         """A node leaves its queue, and what happens to it then."""
         where = left.thread, left.task, left.node
         self._single(events.Pop, left.t, *where, left.length, left.queue)

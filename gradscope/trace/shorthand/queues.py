@@ -14,27 +14,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand.replay import Ready, ReplayBackward, Sent
+from gradscope.trace.shorthand.replayed import Left, Moment, PassedOn, Pushed, QueueRun, Sleeps
 from gradscope.trace.shorthand.seen import Task
-
-
-class QueueRun(NamedTuple):
-    """A run that was recorded."""
-
-    task: int
-    place: int  # among the runs of its task
-    thread: int
-    sequence: int
-    popped: int  # the latest time at which it left its queue
-    begin: int
-    ended: int
-    over: int  # the earliest time at which its gradients were passed on
-    since: int  # the earliest time at which it left its queue
-    until: int  # the latest time at which its gradients were passed on
-    fails: bool = False
 
 
 class QueueTask(NamedTuple):
@@ -43,53 +28,6 @@ class QueueTask(NamedTuple):
     task: Task
     backward: ReplayBackward
     queue_of: Callable[[int], int]
-
-
-class Pushed(NamedTuple):
-    """A node enters a queue; NONE: nothing, to wake a thread."""
-
-    t: int
-    thread: int
-    task: int
-    node: int
-    queue: int
-    length: int
-
-
-class Left(NamedTuple):
-    """A node leaves a queue. It then runs, or is skipped."""
-
-    t: int
-    thread: int
-    task: int
-    node: int
-    queue: int
-    length: int
-    captured: tuple[int, ...] = ()
-    run: QueueRun | None = None
-
-
-class PassedOn(NamedTuple):
-    """A run passed a gradient on."""
-
-    t: int
-    thread: int
-    task: int
-    node: int
-    sent: Sent
-    queue: int
-    run: QueueRun
-
-
-class Sleeps(NamedTuple):
-    """A thread begins to wait for its queue, or wakes."""
-
-    t: int
-    thread: int
-    wakes: bool
-
-
-Moment: TypeAlias = Pushed | Left | PassedOn | Sleeps
 
 
 class OtherOrderError(Exception):
@@ -108,7 +46,7 @@ BEGIN, PASS_ON, POP = range(3)
 CALL, RUN = range(2)
 
 
-class QueueReplay:
+class SeveralQueues:
     """Backwards that share queues, with all their runs in the order in which they began.
 
     `asleep`: threads that wait before, and after `moments` those that then wait. `engine`: the

@@ -1,19 +1,83 @@
-"""What replays find out: rows of events, and the order of each backward."""
+"""What replays find out: moments of queues, rows of events, the order of each backward."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema.tables import GraphTask, Order
-from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward
+from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, Sent
 from gradscope.trace.shorthand.short_looks import AsForetold
 
 if TYPE_CHECKING:
     from gradscope.trace.table import Block
+
+
+class QueueRun(NamedTuple):
+    """A run that was recorded."""
+
+    task: int
+    place: int  # among the runs of its task
+    thread: int
+    sequence: int
+    popped: int  # the latest time at which it left its queue
+    begin: int
+    ended: int
+    over: int  # the earliest time at which its gradients were passed on
+    since: int  # the earliest time at which it left its queue
+    until: int  # the latest time at which its gradients were passed on
+    fails: bool = False
+
+
+class Pushed(NamedTuple):
+    """A node enters a queue; NONE: nothing, to wake a thread."""
+
+    t: int
+    thread: int
+    task: int
+    node: int
+    queue: int
+    length: int
+
+
+class Left(NamedTuple):
+    """A node leaves a queue. It then runs, or is skipped."""
+
+    t: int
+    thread: int
+    task: int
+    node: int
+    queue: int
+    length: int
+    captured: tuple[int, ...] = ()
+    run: QueueRun | None = None
+
+
+class PassedOn(NamedTuple):
+    """A run passed a gradient on."""
+
+    t: int
+    thread: int
+    task: int
+    node: int
+    sent: Sent
+    queue: int
+    run: QueueRun
+
+
+class Sleeps(NamedTuple):
+    """A thread begins to wait for its queue, or wakes."""
+
+    t: int
+    thread: int
+    wakes: bool
+
+
+Moment: TypeAlias = Pushed | Left | PassedOn | Sleeps
+
 
 CELLS_OF_EVENT = 8
 
@@ -39,7 +103,7 @@ class ForetoldRows:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayResults:
     """What was found out about graph tasks, by their ids."""
 
     rows: ForetoldRows = field(default_factory=ForetoldRows)

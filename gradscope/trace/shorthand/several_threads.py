@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Device, Order, String, Tensor, Thread
 from gradscope.trace.shorthand.queue_rows import QueueRows
-from gradscope.trace.shorthand.queues import (
-    Moment,
-    OtherOrderError,
-    QueueReplay,
-    QueueRun,
-    QueueTask,
-)
+from gradscope.trace.shorthand.queues import OtherOrderError, QueueTask, SeveralQueues
 from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph
+from gradscope.trace.shorthand.replayed import Moment, QueueRun
 from gradscope.trace.shorthand.seen import AFTER, SeenHook, SeenTask, Task, column, inputs_of
 
 if TYPE_CHECKING:
-    from gradscope.trace.shorthand.replayed import Replayed
+    from gradscope.trace.shorthand.replayed import ReplayResults
     from gradscope.trace.table import Block
 
 NEVER = 1 << 62
@@ -45,7 +40,7 @@ class SeveralThreads:
         self._leaves, self._saving, self._plain = leaves, saving, plain
         self._asleep: set[int] = set()
 
-    def replay(self, found: Replayed) -> None:
+    def replay(self, found: ReplayResults) -> None:
         """Add what follows for each of them."""
         groups = [*self._groups()]
         if not groups:
@@ -73,7 +68,7 @@ class SeveralThreads:
         seen = self._seen.get(task.id)
         return seen is not None and any(t not in (NONE, task.thread) for t in seen.threads)
 
-    def _together(self, group: list[Task], places: Places, found: Replayed) -> None:
+    def _together(self, group: list[Task], places: Places, found: ReplayResults) -> None:
         """Replay a group, without those whose order is not the predicted one."""
         usable: dict[int, QueueTask] = {}
         for task in group:
@@ -88,7 +83,7 @@ class SeveralThreads:
                 usable[task.id] = QueueTask(task, backward, places.queues(task, others))
         while usable:
             seen = {id_: self._seen[id_] for id_ in usable}
-            replay = QueueReplay(usable, runs_of(usable, seen), self._asleep, places.engine)
+            replay = SeveralQueues(usable, runs_of(usable, seen), self._asleep, places.engine)
             rows = QueueRows(usable, seen, self._leaves, self._saving, self._graph)
             try:
                 moments, wrong = _replayed(replay, rows)
@@ -103,7 +98,7 @@ class SeveralThreads:
             del usable[wrong]
             found.orders[wrong] = Order.NOT_THE_SUMS
 
-    def _differs(self, error: OtherOrderError, found: Replayed) -> None:
+    def _differs(self, error: OtherOrderError, found: ReplayResults) -> None:
         """The order of a task is not the predicted one, or it is not known whether it is."""
         if not error.certain:
             found.orders[error.task] = Order.NOT_SEEN
@@ -115,7 +110,7 @@ class SeveralThreads:
         found.otherwise[error.task] = [ran[0] if len(ran) == 1 else NONE, error.foretold]
 
 
-def _replayed(replay: QueueReplay, rows: QueueRows) -> tuple[list[Moment], int]:
+def _replayed(replay: SeveralQueues, rows: QueueRows) -> tuple[list[Moment], int]:
     """What happened, and a task with fewer additions than predicted; NONE: there is none."""
     while True:
         moments = replay.moments()

@@ -1,14 +1,11 @@
 """A device without C++: `torch.device("npy")`, whose tensors are kept in tensors of the CPU.
 
-A program imports this file first. The device has one index, so PyTorch's engine starts one thread
-for it, and runs the nodes there whose gradients are on the device. A process that has such a
-thread ends with `end()`.
+The device has one index, so PyTorch's engine starts one thread for it, and runs the nodes there
+whose gradients are on the device.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
 
 import torch
@@ -60,10 +57,3 @@ def _copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
 _library = torch.library.Library("_", "IMPL")
 _library.fallback(_run, "PrivateUse1")
 torch.library.impl("aten::_copy_from", "privateuseone")(_copy_from)
-
-
-def end(code: int = 0) -> None:
-    """End the process without waiting for the device's thread."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
