@@ -14,6 +14,7 @@ from gradscope.analysis.findings import Severity
 from gradscope.analysis.program.endings import EXCEPTION
 from gradscope.analysis.report import Guard, Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
+from gradscope.analysis.timing.durations import device_threads
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
 from gradscope.render.views.report import findings_lines
@@ -21,7 +22,7 @@ from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.report import by_severity, nothing_found
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import Device, Finding, GraphTask, Meta, Node, NodeBegin, Thread
+from gradscope.trace.schema import Finding, GraphTask, Meta, Node, NodeBegin
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
@@ -148,12 +149,11 @@ def _held(trace: Trace) -> str:
 
 def _on_devices(trace: Trace) -> Iterator[str]:
     """How many runs of nodes were on each device that has a thread."""
-    devices = {each.name for each in trace.rows(Device)}
     runs = trace.table(NodeBegin)["thread"]
     many = [
-        f"{count(int(np.count_nonzero(runs == each.id)))} on {each.name}"
-        for each in trace.rows(Thread)
-        if each.name in devices and each.id in runs
+        f"{count(int(np.count_nonzero(runs == thread)))} on {device}"
+        for thread, device in trace.once(device_threads).items()
+        if thread in runs
     ]
     if many:
         yield f"of {plural(len(runs), 'run')} of nodes, {', '.join(many)}"
