@@ -127,12 +127,13 @@ class BackwardCall(NamedTuple):
 
 
 class RunColumns(NamedTuple):
-    """Runs of nodes of a backward, in order, on the thread that called it."""
+    """Runs of nodes of a backward, in the order in which they began."""
 
     begin: Ints
     end: Ints
     sequence: Ints  # the sequence number of the node; -1: an AccumulateGrad
     numbers: Ints  # of the runs, if their gradients were measured; otherwise 0
+    thread: Ints  # `threading.get_ident()` of the thread that ran the node
 
 
 class AddedGradient(NamedTuple):
@@ -156,20 +157,22 @@ NO_RUNS = np.zeros((len(RunColumns._fields), 0), np.int64)
 
 
 class BackwardRuns:
-    """A backward of one thread, and its runs, without those of nested backwards.
+    """A backward, and its runs, without those of nested backwards.
 
     `many`: approximate number of runs.
     """
 
     __slots__ = (
-        "_read", "columns", "gradients", "inside", "last", "many", "part", "since", "thread",
+        "_read", "columns", "gradients", "inside", "last", "many", "outermost", "part", "since",
+        "thread",
     )  # fmt: skip
 
     def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
         self._read = read
         self.since = self.last = since  # place of its first row, and the place after its last
         self.inside: tuple[tuple[int, int], ...] = ()  # the ranges of nested backwards
-        self.thread = thread
+        self.thread = thread  # `threading.get_ident()` of the caller
+        self.outermost = True  # not called by a node or hook of another backward
         self.many = 0
         self.columns: Ints | None = None  # shared by several backwards; None: not all were observed
         self.part = slice(0, 0)  # the part of this backward
@@ -191,7 +194,7 @@ class BackwardRuns:
         if self.columns is not None:
             own = self.columns[:, self.part]
             t = own[0, 0] - 1 if own.shape[1] else perf_counter_ns()
-            before = np.array([[t], [t], [sequence], [0]])
+            before = np.array([[t], [t], [sequence], [0], [self.thread]])
             self.columns = np.concatenate([before, own], axis=1)
             self.part = slice(0, self.columns.shape[1])
 

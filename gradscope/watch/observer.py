@@ -39,14 +39,16 @@ LOOKED_AT = 64  # words of a RecordFunction
 MOST_LOOKS = 64
 CAPACITY = 1 << 20
 MONOTONIC = 1
-COLUMNS = HELD, BEGIN, REST_OF_BEGIN, END, REST_OF_END, SEQUENCE, THREAD, RUN = range(8)
+COLUMNS = HELD, BEGIN, REST_OF_BEGIN, END, REST_OF_END, SEQUENCE, THREAD, RUN, TASK = range(9)
 """Times are seconds and the remainder; the end is 0 while it runs. HELD: Note [What a run holds].
-RUN: the number of a run whose gradients were measured (watch/values); otherwise undefined."""
+THREAD: as `threading.get_ident()`. TASK: PyTorch's number of the graph task. RUN: the number of a
+run whose gradients were measured (watch/values); otherwise undefined."""
 
 _names = {
     "add": "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
     "remove": "_ZN2at14removeCallbackEm",
     "thread": "_ZN2at14RecordFunction15currentThreadIdEv",
+    "task": "_ZN5torch8autograd25get_current_graph_task_idEv",
 }
 
 
@@ -82,12 +84,15 @@ class Library:
         try:
             self.add, self.remove = (getattr(self.handle, _names[n]) for n in ("add", "remove"))
             self.thread = External(self.handle, _names["thread"], 0)
+            self.task = External(self.handle, _names["task"], 0, half=True)
         except AttributeError as error:
             raise NotObservable(str(error)) from None
         self.thread_here = getattr(self.handle, _names["thread"])
         self.thread_here.argtypes, self.thread_here.restype = [], ctypes.c_uint64
         self.add.argtypes, self.add.restype = [_Callback], ctypes.c_uint64
         self.remove.argtypes, self.remove.restype = [ctypes.c_uint64], ctypes.c_bool
+        if not self.task.address:
+            raise NotObservable("it does not report the graph task of a thread")
 
     def observe(
         self,
@@ -139,10 +144,6 @@ class Observer:
         """Copies of the rows between two places, if they are still stored."""
         return _rows[since:last].copy()
 
-    def thread(self) -> int:
-        """PyTorch's number for the calling thread."""
-        return int(self._library.thread_here())
-
     def again(self) -> None:
         """Start again at the first row: no row is needed any more."""
         _state[0] = 0
@@ -164,7 +165,8 @@ ROWS, ROW, STATE, LOOKS = (
 )
 COUNTED_LOOKS, OFFSET = STATE + 8, STATE + 16
 clock_gettime = External(PROCESS, "clock_gettime", 2, half=True)
-thread: Any = None  # at::RecordFunction::currentThreadId
+pthread_self = External(PROCESS, "pthread_self", 0)
+graph_task: Any = None  # torch::autograd::get_current_graph_task_id
 
 
 def look_at(function: int) -> int:
@@ -198,7 +200,8 @@ def run_put_down(function: int, row: int) -> int:
     store(row + 24, 0)
     store(row + 32, 0)
     store(row + 40, load(function + load(OFFSET)))
-    store(row + 48, thread())
+    store(row + 48, pthread_self())
+    store(row + 64, graph_task())
     return row
 
 
@@ -211,7 +214,7 @@ def _begins(result: int, function: int) -> int:
 
 def run_ends(function: int, row: int) -> int:  # noqa: ARG001 -- what it is called with
     """Called when it ended, normally or with an exception."""
-    if row != 0 and load(row + 48) == thread() and load(row + 24) == 0:
+    if row != 0 and load(row + 48) == pthread_self() and load(row + 24) == 0:
         clock_gettime(MONOTONIC, row + 24)
     return row
 
@@ -233,9 +236,9 @@ def _nothing(function: int, given: int) -> int:  # noqa: ARG001 -- what it is ca
 @cache
 def _ready() -> tuple[Library, int, int]:
     """The library and the addresses of the callbacks, after calibration."""
-    global thread  # noqa: PLW0603 -- compiled code names it
+    global graph_task  # noqa: PLW0603 -- compiled code names it
     library = Library()
-    thread = library.thread
+    graph_task = library.task
     code = Compiled([_look, _look_at_end, _begins, run_ends, let_go, _nothing, _no_object])
     _kept.append(code)
     _let_go[:] = code.address(let_go)

@@ -86,7 +86,7 @@ CATCHES_EVERYTHING = frozenset(
         "watch/watched_engine.py",
         "watch/in_place/faults.py",
         "watch/hooks/module_calls.py",
-        "watch/runs.py",
+        "watch/runs/__init__.py",
         "watch/watcher.py",
     }
 )

@@ -12,7 +12,7 @@ from gradscope.analysis.lookups import Ids, paired, ranks
 from gradscope.analysis.timing.own_work import FOREVER, OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct
-from gradscope.trace.schema import NONE, Node, NodeBegin, NodeEnd, Op
+from gradscope.trace.schema import NONE, Device, Node, NodeBegin, NodeEnd, Op, Thread
 from gradscope.trace.trace import Table, Trace
 
 
@@ -64,6 +64,12 @@ def node_runs(trace: Trace) -> Runs:
         self_ns=self_ns,
         failed=failed,
     )
+
+
+def device_threads(trace: Trace) -> dict[int, str]:
+    """The threads that run the nodes of a device, with its name."""
+    devices = {each.name for each in trace.rows(Device)}
+    return {each.id: each.name for each in trace.rows(Thread) if each.name in devices}
 
 
 def own_ns(trace: Trace, nodes: Ids, tasks: Collection[int] | None = None) -> Ids:

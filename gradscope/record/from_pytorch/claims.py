@@ -34,13 +34,13 @@ ENGINE = {
     "inferred": [
         "accumulate", "buffer_added", "buffer_made", "capture", "decrement", "dependency", "pop",
         "error.node", "push", "graph_task.captured", "graph_task.needed", "saved.tensor",
-        "saved.version", "saved_released", "skipped",
+        "saved.version", "saved_released", "skipped", "wait", "wake",
     ],
     "absent": [
         "accumulate.how", "buffer_added.in_place", "buffer_added.undefined",
         "buffer_made.undefined", "reentrant_enter.node",
         *(f"hook_begin.{kind.name}" for kind in HookKind if kind not in HOOKS.values()),
-        "reentrant_enter.pool", "saved_unpacked", "wait", "wake",
+        "reentrant_enter.pool", "saved_unpacked",
     ],
 }  # fmt: skip
 """Runs of nodes and hooks are observed; counts, queue and buffers are inferred from the graph.

@@ -17,7 +17,7 @@ from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds, Releases
 from gradscope.record.from_pytorch.native.storages import Storages
 from gradscope.record.from_pytorch.tasks import PyTorchTask, Tasks
 from gradscope.record.from_pytorch.tensors import PyTorchTensors
-from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread
+from gradscope.record.from_pytorch.threads import PyTorchPause, PyTorchThread, engine_states
 from gradscope.record.from_pytorch.values import PyTorchValues
 from gradscope.record.notes.c_functions import OURS
 from gradscope.record.notes.local_names import gradient_of, node_of
@@ -120,6 +120,8 @@ class PyTorchListener(ProgramNotes):
     def _place(self, frame: FrameType | None) -> tuple[object, int, int]:
         """The calling thread, its place, and the line of this frame."""
         state = self.local.state
+        if state.task is None and isinstance(state, PyTorchThread) and state.system is not None:
+            state.task = self.tasks.only_one()
         context = state.context or self.contexts.at_call(state, self.recording)
         return state, context, self.session.sites.of(frame)
 
@@ -173,10 +175,21 @@ class PyTorchListener(ProgramNotes):
             root = self._node_numbers()
         place = contexts.threads.of(state)
         stack = sites.of_backward(frame, accumulates=asked.accumulate_grad)
-        task = state.task = self.tasks.begin(asked, root, stack, state.task, place.id)
+        before, parent = state.task, self.tasks.here(state.task)
+        task = state.task = self.tasks.begin(asked, root, stack, parent, place.id)
+        task.before = before
         contexts.changed(state, place)
+        self._engine_runs(self.tasks.only_one())
         task.own = perf_counter_ns() - since
         return task
+
+    def _engine_runs(self, task: PyTorchTask | None) -> None:
+        """From now on, threads of the engine run this backward, or an unknown one."""
+        for state in engine_states():
+            if state.task is not task and (state.task is None or state.task.parent is None):
+                state.task, state.context = task, 0
+                if state in self.contexts.threads.known:
+                    self.contexts.changed(state, self.contexts.threads.of(state))
 
     def backward_ends(
         self, task: PyTorchTask, error: BaseException | None, ran: BackwardRuns | None
@@ -186,7 +199,7 @@ class PyTorchListener(ProgramNotes):
         if self.released is not None:
             self.released.now()
         state, contexts = self.local.state, self.contexts
-        state.task = task.parent
+        state.task = task.before
         contexts.changed(state, contexts.threads.of(state))
         if len(task.asked.roots) > 1:
             hooked = self.watcher is not None and self.watcher.why_hooks
@@ -196,6 +209,7 @@ class PyTorchListener(ProgramNotes):
             number = int(runs.sequence[0]) if runs is not None and len(runs.sequence) else NONE
             self.graphs.root(task, number)
         self.tasks.end(task, error, ran)
+        self._engine_runs(self.tasks.only_one())
         task.own += perf_counter_ns() - began
         if task.parent is None:
             self.graphs.look_for_ends()
@@ -207,7 +221,7 @@ class PyTorchListener(ProgramNotes):
         """Called before a hook of the program."""
         if self.values.ring is not None:
             self.values.ring.forget()
-        task = self.local.state.task
+        task = self.tasks.here(self.local.state.task)
         if task is None and self.paused is not None:
             return None
         module = NONE
@@ -222,7 +236,7 @@ class PyTorchListener(ProgramNotes):
 
     def called_back(self, callback: Any) -> None:
         """A callback at the end of a backward."""
-        self.tasks.called_back(self.local.state.task, callback)
+        self.tasks.called_back(self.tasks.here(self.local.state.task), callback)
 
     def exchanges(
         self, token: Any, group: str, ranks: int, shape: Sequence[int], dtype: Any

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.record.from_pytorch.called.pytorch_calls import HOW
+from gradscope.record.from_pytorch.threads import of_engine
 from gradscope.record.notes.log import Ints, Log, take_all
 from gradscope.record.notes.own_time import GRAPHS
 from gradscope.record.notes.user_functions import name_of
@@ -19,12 +20,14 @@ from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, events
 from gradscope.trace.schema.events import HookKind
+from gradscope.trace.schema.tables import Order
 from gradscope.trace.shorthand import tables
 from gradscope.trace.shorthand.foretold import SINGLE
 from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN, UNDER_WAY
 from gradscope.watch.called.call_rows import ADD, ADD_IN_PLACE
-from gradscope.watch.listener import BackwardRuns, together
+from gradscope.watch.listener import BackwardRuns, RunColumns, together
+from gradscope.watch.runs.engine_threads import task_here
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +76,8 @@ class PyTorchTask:
     ident: int = 0
     ran: BackwardRuns | None = None
     own: int = 0  # nanoseconds spent on traversing its graph
+    number: int = NONE  # of PyTorch's graph task, if it is known
+    before: PyTorchTask | None = None  # what its thread ran before it began
 
 
 class Tasks:
@@ -85,7 +90,9 @@ class Tasks:
         self._begun: list[PyTorchTask] = []
         self._ended: list[PyTorchTask] = []
         self._under_way: dict[int, PyTorchTask] = {}
+        self._numbered: dict[int, PyTorchTask] = {}  # by number of PyTorch's graph task
         self._singles = Log(len(SINGLE))
+        self._not_seen: list[int] = []
         self._count = 0
         self.events = 0
         self.unfinished = 0
@@ -119,6 +126,30 @@ class Tasks:
         task.end = perf_counter_ns() - self._session.start
         self._ended.append(task)
         self._under_way.pop(task.id, None)
+        self._numbered.pop(task.number, None)
+
+    def here(self, own: PyTorchTask | None) -> PyTorchTask | None:
+        """The backward whose node or hook runs on this thread; None: not known, or none.
+
+        `own`: the backward that this thread called last. A thread of the engine runs nodes of any
+        backward: PyTorch has a number for each, and it is assigned if there is one possibility.
+        """
+        number = task_here()
+        if number < 0:
+            return own
+        found = self._numbered.get(number)
+        if found is None:
+            unknown = [each for each in [*self._under_way.values()] if each.number == NONE]
+            possible = [each for each in unknown if each is own] or unknown
+            if len(possible) == 1:
+                found = self._numbered[number] = possible[0]
+                found.number = number
+        return found
+
+    def only_one(self) -> PyTorchTask | None:
+        """The only running backward that is not inside another one."""
+        under_way = [each for each in [*self._under_way.values()] if each.parent is None]
+        return under_way[0] if len(under_way) == 1 else None
 
     @property
     def under_way_since(self) -> int:
@@ -222,6 +253,10 @@ class Tasks:
             self._events(events.ReentrantLeave, columns, "end", columns["depth"])
             columns = {name: columns[name] for name in ("id", "end", "error")}
             self._session.writer.block(schema.GraphTask, columns, amend=True)
+        unseen = take_all(self._not_seen)
+        if unseen:
+            orders = {"id": unseen, "order": [int(Order.NOT_SEEN)] * len(unseen)}
+            self._session.writer.block(schema.GraphTask, orders, amend=True)
 
     def _events(self, kind: Any, tasks: dict[str, Ints], at: str, a: Ints | None = None) -> None:
         """An event of each of these; that of a nested backward only of nested ones."""
@@ -242,6 +277,8 @@ class Tasks:
             if task.ran is not None and task.ran.is_seen():
                 tasks.append(task)
                 backwards.append(task.ran)
+            elif task.ran is not None:
+                self._not_seen.append(task.id)
         if not tasks:
             return
         write = self._session.writer.block
@@ -259,9 +296,9 @@ class Tasks:
         })  # fmt: skip
         write(tables.ShortSeenRun, {
             "task": np.repeat(ids, many), "begin": ran.begin - start, "ended": ran.end - start,
-            "sequence": ran.sequence,
+            "sequence": ran.sequence, "thread": self._threads_of(tasks, many, ran),
         })  # fmt: skip
-        inside = self._calls.inside(ids, _column(tasks, "ident"), many, ran)
+        inside = self._calls.inside(ids, many, ran)
         hooked = [
             (task.id, task.ran.gradients) for task in tasks if task.ran and task.ran.gradients
         ]
@@ -269,6 +306,18 @@ class Tasks:
             inside = hooked_gradients(hooked, self._calls.sums)
         if inside.size:
             write(tables.ShortInside, dict(zip(("task", "run", "what"), inside, strict=True)))
+
+    def _threads_of(self, tasks: list[PyTorchTask], many: Ints, ran: RunColumns) -> Ints:
+        """The threads of these runs, by their numbers in the trace."""
+        threads = np.repeat(_column(tasks, "thread"), many)
+        others = np.flatnonzero(ran.thread != np.repeat(_column(tasks, "ident"), many))
+        if len(others):
+            places = self._session.contexts.threads
+            known = {ident: id for id, ident in places.idents().items()}
+            for ident in np.unique(ran.thread[others]).tolist():
+                id = known[ident] if ident in known else places.of(of_engine(ident)).id
+                threads[others[ran.thread[others] == ident]] = id
+        return threads
 
 
 def hooked_gradients(tasks: Sequence[tuple[int, SeenGradients]], sums: list[Ints]) -> Ints:

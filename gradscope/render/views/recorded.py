@@ -8,18 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.program.endings import EXCEPTION
 from gradscope.analysis.report import Guard, Report, inspect
 from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
+from gradscope.analysis.timing.durations import device_threads
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
 from gradscope.render.views.report import findings_lines
-from gradscope.scene.readable import byte_count, duration, plural
+from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.report import by_severity, nothing_found
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
-from gradscope.trace.schema import Finding, GraphTask, Meta, Node
+from gradscope.trace.schema import Finding, GraphTask, Meta, Node, NodeBegin
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
 
@@ -86,7 +89,7 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     report = inspect(trace)
     held, *worst = _verdict(trace, report)
     verdict = [row for each in worst for row in _in_three_lines(each, width - len(PREFIX), charset)]
-    summary = [f"{shown}: {_held(trace)}{held}", *verdict]
+    summary = [f"{shown}: {_held(trace)}{held}", *_on_devices(trace), *verdict]
     notes = [*notes_of(trace)]
     if notes and not any(notes[0] in each for each in worst):
         more = f" (and {len(notes) - 1} more: gradscope info {name})" * (len(notes) > 1)
@@ -142,6 +145,18 @@ def _held(trace: Trace) -> str:
     said = f"{plural(many, 'step')}, " * bool(many)
     held = f"{said}{plural(nodes, 'node')}, {plural(trace.event_count, 'event')}"
     return f"{held}; interrupted" if str(trace.meta.get("exit", "")).startswith("inter") else held
+
+
+def _on_devices(trace: Trace) -> Iterator[str]:
+    """How many runs of nodes were on each device that has a thread."""
+    runs = trace.table(NodeBegin)["thread"]
+    many = [
+        f"{count(int(np.count_nonzero(runs == thread)))} on {device}"
+        for thread, device in trace.once(device_threads).items()
+        if thread in runs
+    ]
+    if many:
+        yield f"of {plural(len(runs), 'run')} of nodes, {', '.join(many)}"
 
 
 def _verdict(trace: Trace, report: Report) -> Iterator[str]:

@@ -20,7 +20,7 @@ from gradscope.analysis.program.acts import Acts, moved_by
 from gradscope.analysis.program.mentions import events_about
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.report import inspect
-from gradscope.analysis.timing.durations import node_runs
+from gradscope.analysis.timing.durations import device_threads, node_runs
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.spans import marks, spans_at
 from gradscope.scene.answers.answer import Answer, Topic, filled
@@ -142,7 +142,7 @@ def _later_version(trace: Trace, tensor: Tensor) -> str:
 def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
     """How the engine ran a node in each backward; `--order` says why."""
     numbers, runs, pushes = backward_numbers(trace), node_runs(trace), trace.table(Push)
-    ranks = trace.once(RankOf)
+    ranks, devices = trace.once(RankOf), trace.once(device_threads)
     mine, pushed = np.flatnonzero(runs.node == node), np.flatnonzero(pushes["node"] == node)
     ready = {
         task: (t, queue)
@@ -155,6 +155,7 @@ def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
     for row in zip(*(column[mine].tolist() for column in columns), strict=True):
         task, position, thread, begin, self_ns, failed = row
         backward = f"{ranks.words(GraphTask.TABLE, task)}backward {numbers.get(task, task)}"
+        device = f" on {devices[thread]}" if thread in devices else ""
         waited = ""
         if task in ready:
             since, queue = ready[task]
@@ -162,7 +163,7 @@ def _runs(trace: Trace, node: int) -> tuple[list[Topic], list[_Moment]]:
             waited = f", waited {duration(queued)} in queue {queue}"
         took = "did not end" if self_ns == NONE else f"own time {duration(self_ns)}"
         raised = ", raised an exception" if failed else ""
-        lines.append(f"{backward}: ran {ordinal(position)}{waited}, {took}{raised}")
+        lines.append(f"{backward}: ran {ordinal(position)}{device}{waited}, {took}{raised}")
         moments.append(_Moment(f"it ran in {backward}", thread, begin))
     return [Topic("runs", tuple(lines))], moments
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.ragged import Data, Ragged
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
-from gradscope.trace.schema.tables import GraphTask, Order
-from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, ReplayGraph, ReplayStep
+from gradscope.trace.schema.tables import Order
+from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph, ReplayStep
+from gradscope.trace.shorthand.replayed import SINGLE, ForetoldRows, ReplayResults, put
 from gradscope.trace.shorthand.seen import (
     HOOKS,
     SeenTask,
@@ -30,33 +30,14 @@ from gradscope.trace.shorthand.seen import (
     seen_in,
     tasks_of,
 )
+from gradscope.trace.shorthand.several_threads import SeveralThreads
 from gradscope.trace.shorthand.short_looks import AsForetold
 from gradscope.trace.shorthand.tables import UNDER_WAY
 
+__all__ = ["SINGLE", "add_replayed"]
+
 if TYPE_CHECKING:
     from gradscope.trace.table import Block
-
-CELLS_OF_EVENT = 8
-
-SINGLE = ("t", "code", "thread", "task", "node", "a", "b", "c", "d")
-RUN = ("begin", "ended", "task", "node", "popped", "told")
-MOVE = ("begin", "target", "index", "nr", "how", "left", "length")
-COUNTED = ("t", "task", "node", "count")
-
-
-class ForetoldRows:
-    """Short rows for the predicted events, in the form other producers write them."""
-
-    def __init__(self) -> None:
-        self.single: list[tuple[int, ...]] = []
-        self.run: list[tuple[int, ...]] = []
-        self.move: list[tuple[int, ...]] = []
-        self.counted: list[tuple[int, ...]] = []
-
-    def cells(self) -> int:
-        """Approximate number of cells they will take."""
-        rows = len(self.single) + 4 * len(self.run) + 3 * len(self.move) + len(self.counted)
-        return CELLS_OF_EVENT * rows
 
 
 class ForetoldTask:
@@ -212,67 +193,56 @@ def add_replayed(
     tasks = tasks_of(plain, short)
     graph, leaves = nodes_of(plain)
     saving = frozenset(column(short["short.saved"], "node"))
-    rows, orders = ForetoldRows(), {}
-    needed: dict[int, list[int]] = {}
-    captured: dict[int, list[int]] = {}
+    found = ReplayResults(told=told)
     lengths: dict[int, list[tuple[int, int]]] = {}
-    failed: dict[int, int] = {}
-    hooks: dict[int, dict[int, int]] = {}
-    otherwise: dict[int, list[int]] = {}
-    for id_, task in tasks.items():
-        around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
-        task = task._replace(waiting=around[-1] if around else 0)  # noqa: PLW2901
-        found = seen.get(id_)
-        orders[id_] = Order.NOT_SEEN if found is None else Order.OTHERWISE
-        if found is None or task.root not in graph.edges:
-            continue
-        try:
-            backward = ReplayBackward(
-                graph, task.root, task.inputs, accumulates=task.accumulates, waiting=task.waiting
-            )
-            steps = backward.steps()
-        except KeyError as error:
-            raise UnreadableTraceError(f"node {error} is referred to but has no row") from None
-        if not _agree(steps, found, graph, failed=task.failed):
-            otherwise[id_] = _first_difference(steps, found, graph)
-            continue
-        if not _adds_up(steps, found):
-            orders[id_] = Order.NOT_THE_SUMS
-        else:
-            orders[id_] = Order.FORETOLD
-            hooks[id_] = found.find_nodes([step.node for step in steps if step.runs])
-            needed[id_] = sorted((backward.needed or set()) - {NOBODY})
-            captured[id_] = sorted(set(backward.captures) - {NOBODY})
-            teller = ForetoldTask(rows, task, found, saving, graph, leaves)
-            teller.tell(backward, steps)
-            told[id_] = AsForetold([step for step in steps if step.runs], found, leaves)
-            lengths[id_] = teller.lengths
-            failed[id_] = teller.failed
-        if room is not None and rows.cells() > room:
-            raise UnreadableTraceError("its runs stand for more cells than its lines allow")
+    try:
+        several = SeveralThreads(tasks, seen, graph, leaves, saving, plain)
+        several.replay(found)
+        for id_, task in tasks.items():
+            if id_ not in found.orders:
+                around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
+                task = task._replace(waiting=around[-1] if around else 0)  # noqa: PLW2901
+                own = seen.get(id_)
+                lengths[id_] = _one_thread(task, own, (graph, leaves, saving), found)
+            if room is not None and found.rows.cells() > room:
+                raise UnreadableTraceError("its runs stand for more cells than its lines allow")
+    except KeyError as error:
+        raise UnreadableTraceError(f"node {error} is referred to but has no row") from None
     short["short.event"] = [
-        _with_nodes(block, failed, hooks, make) for block in short["short.event"]
+        _with_nodes(block, found.failed, found.hooks, make) for block in short["short.event"]
     ]
-    _put(rows, short, make)
-    return _amended(orders, needed, captured, otherwise, make)
+    put(found.rows, short, make)
+    return found.amendments(make)
 
 
-def _amended(
-    orders: Mapping[int, Order],
-    needed: Mapping[int, list[int]],
-    captured: Mapping[int, list[int]],
-    otherwise: Mapping[int, list[int]],
-    make: type[Block],
-) -> Block:
-    """Amendments of graph tasks: the order that was found."""
-    amended: dict[str, Data] = {
-        "id": np.array(list(orders), np.int64),
-        "order": np.array([int(each) for each in orders.values()], np.int64),
-        "needed": Ragged.of([needed.get(id_, []) for id_ in orders]),
-        "captured": Ragged.of([captured.get(id_, []) for id_ in orders]),
-        "otherwise": Ragged.of([otherwise.get(id_, []) for id_ in orders]),
-    }
-    return make(GraphTask.TABLE, len(orders), amended, amend=True)
+def _one_thread(
+    task: Task,
+    seen: SeenTask | None,
+    nodes: tuple[ReplayGraph, Mapping[int, int], frozenset[int]],
+    found: ReplayResults,
+) -> list[tuple[int, int]]:
+    """Replay a task whose nodes one thread ran. Returns the lengths of its queue, with times."""
+    graph, leaves, saving = nodes
+    found.orders[task.id] = Order.NOT_SEEN if seen is None else Order.OTHERWISE
+    if seen is None or task.root not in graph.edges:
+        return []
+    backward = ReplayBackward(
+        graph, task.root, task.inputs, accumulates=task.accumulates, waiting=task.waiting
+    )
+    steps = backward.steps()
+    if not _agree(steps, seen, graph, failed=task.failed):
+        found.otherwise[task.id] = _first_difference(steps, seen, graph)
+        return []
+    ran = [step for step in steps if step.runs]
+    if not seen.adds_up(ran):
+        found.orders[task.id] = Order.NOT_THE_SUMS
+        return []
+    found.as_foretold(task.id, backward, AsForetold(ran, seen, leaves))
+    found.hooks[task.id] = seen.find_nodes([step.node for step in ran])
+    teller = ForetoldTask(found.rows, task, seen, saving, graph, leaves)
+    teller.tell(backward, steps)
+    found.failed[task.id] = teller.failed
+    return teller.lengths
 
 
 def _with_nodes(
@@ -297,21 +267,6 @@ def _with_nodes(
     return make(block.table, block.rows, {**block.data, "node": node})
 
 
-def _put(rows: ForetoldRows, short: dict[str, list[Block]], make: type[Block]) -> None:
-    """Add rows to the short tables."""
-    for table, names, found_rows in (
-        ("short.event", SINGLE, rows.single),
-        ("short.run", RUN, rows.run),
-        ("short.move", MOVE, rows.move),
-        ("short.dependency", COUNTED, rows.counted),
-    ):
-        if found_rows:
-            columns = np.array(found_rows, np.int64).T
-            short[table].append(
-                make(table, len(found_rows), dict(zip(names, columns, strict=True)))
-            )
-
-
 def _agree(steps: Sequence[ReplayStep], seen: SeenTask, graph: ReplayGraph, *, failed: int) -> bool:
     """Whether the recorded runs are the predicted ones; a failed task ran fewer."""
     foretold = [graph.sequence[step.node] for step in steps if step.runs]
@@ -328,14 +283,3 @@ def _first_difference(steps: Sequence[ReplayStep], seen: SeenTask, graph: Replay
             others = [each for each in foretold if graph.sequence[each] == sequence != -1]
             return [others[0] if others else NONE, node]
     return [NONE, foretold[len(ran)] if len(ran) < len(foretold) else NONE]
-
-
-def _adds_up(steps: Sequence[ReplayStep], seen: SeenTask) -> bool:
-    """Whether the recorded number of additions is the predicted one: None is not added."""
-    if not seen.inside:
-        return True
-    ran = zip(range(len(seen.rows)), (step for step in steps if step.runs), strict=False)
-    return all(
-        len(seen.sums[run]) >= sum(sent.added for sent in step.sent)
-        for run, step in list(ran)[: len(seen.rows) - 1 or None]
-    )

@@ -170,10 +170,21 @@ class ReplayBackward:
     def _is_wanted(self, node: int) -> bool:
         return self.needed is None or node in self.needed or node in self.captures
 
-    def _push(self, node: int) -> int:
+    def key(self, node: int) -> tuple[int, int]:
+        """What decides when a node leaves a queue: the smallest one leaves first."""
         number = self._graph.sequence[node]
-        key = -self._depth, (LEAF if number < 0 else -number)
-        heappush(self._queue, Ready(key, node))
+        return -self._depth, (LEAF if number < 0 else -number)
+
+    def sequence_nr(self, node: int) -> int:
+        """The sequence number of a node."""
+        return self._graph.sequence[node]
+
+    def runs(self, node: int) -> bool:
+        """Whether a node that leaves its queue runs."""
+        return self.needed is None or node in self.needed
+
+    def _push(self, node: int) -> int:
+        heappush(self._queue, Ready(self.key(node), node))
         return len(self._queue)
 
     def begin(self) -> int:
@@ -182,28 +193,41 @@ class ReplayBackward:
 
     def walk(self) -> Iterator[Popped | Sent]:
         """The following steps: a node is popped, runs, and its gradients are passed on."""
-        edges, left = self._graph.edges, dict(self.counts)
+        left = dict(self.counts)
         kept: dict[int, set[int]] = {}  # inputs of a node that have gradients
         outstanding = 1
         while outstanding:
             node = heappop(self._queue).node
             outstanding -= 1
-            runs = self.needed is None or node in self.needed
+            runs = self.runs(node)
             yield Popped(node, len(self._queue), self.captures.get(node, ()), runs)
-            for index, (following, nr) in enumerate(edges[node] if runs else ()):
-                if following == NOBODY:
-                    continue
-                left[following] -= 1
-                wanted, added, length = self._is_wanted(following), False, -1
-                if wanted:
-                    none, first = (node, index) in self._undefined, following not in kept
-                    there = kept.setdefault(following, set())
-                    added = nr in there or (none and not first)
-                    there |= set() if none else {nr}
-                    if not left[following]:
-                        outstanding += 1
-                        length = self._push(following)
-                yield Sent(index, following, nr, left[following], wanted, added, length)
+            for sent in self.sent_by(node, left, kept) if runs else ():
+                if sent.wanted and not sent.left:
+                    outstanding += 1
+                    sent.length = self._push(sent.node)
+                yield sent
+
+    def ends(self, node: int) -> list[int]:
+        """Which outputs of a node have a destination."""
+        return [at for at, (to, _) in enumerate(self._graph.edges[node]) if to != NOBODY]
+
+    def sent_by(self, node: int, left: dict[int, int], kept: dict[int, set[int]]) -> Iterator[Sent]:
+        """The gradients that a node passes on, without pushes.
+
+        `left`: the number of gradients that each node still waits for; `kept`: inputs of each node
+        that have gradients. Both are changed.
+        """
+        for index, (following, nr) in enumerate(self._graph.edges[node]):
+            if following == NOBODY:
+                continue
+            left[following] -= 1
+            wanted, added = self._is_wanted(following), False
+            if wanted:
+                none, first = (node, index) in self._undefined, following not in kept
+                there = kept.setdefault(following, set())
+                added = nr in there or (none and not first)
+                there |= set() if none else {nr}
+            yield Sent(index, following, nr, left[following], wanted, added, -1)
 
     def steps(self) -> list[ReplayStep]:
         """The whole replay of a task, if nothing else happens in between."""

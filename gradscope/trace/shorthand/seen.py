@@ -7,13 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph, Sent, graph_of
+from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph, ReplayStep, Sent, graph_of
 from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
@@ -38,16 +40,28 @@ class Task(NamedTuple):
     others_inside: Sequence[int]  # start times of the tasks that ran inside its nodes
 
 
+class SeenHook(NamedTuple):
+    """When a hook was called, or returned. `node`: NONE, if it is not known yet."""
+
+    t: int
+    kind: int
+    thread: int
+    node: int
+    returns: bool
+
+
 class SeenTask:
     """The runs of one task, and the hooks that were called in it."""
 
-    def __init__(self, rows: list[tuple[int, int, int]]) -> None:
-        self.rows = rows
+    def __init__(
+        self, rows: list[tuple[int, int, int]], threads: Sequence[int] | None = None
+    ) -> None:
+        self.rows = rows  # begin, end, sequence number
+        self.threads = [NONE] * len(rows) if threads is None else threads  # NONE: the caller's
         self.first_hook: dict[int, int] = {}  # by node: when its first hook was called
         self.hooks_over: dict[int, int] = {}  # by node: when the last hook seen returned
         self.after: dict[int, int] = {}  # when the first hook after an accumulation was called
-        self.hooks_of_nodes: list[tuple[int, int]] = []
-        """Hooks whose nodes are not known yet: when each was called or returned, and its kind."""
+        self.hooks: list[SeenHook] = []
         self.after_run: dict[int, int] = {}  # by node: until when hooks were called
         self.hooks_within: list[int] = []  # when hooks were called while a node ran
         self.inside = False  # whether it was recorded what was done with gradients
@@ -62,6 +76,22 @@ class SeenTask:
         for each in sent:
             yield next(codes) - ADDED + 1 if each.added else 0
 
+    def adds_up(self, ran: Sequence[ReplayStep]) -> bool:
+        """Whether the recorded number of additions is the predicted one: None is not added."""
+        if not self.inside:
+            return True
+        runs = [*zip(range(len(self.rows)), ran, strict=False)]
+        return all(
+            len(self.sums[run]) >= sum(sent.added for sent in step.sent)
+            for run, step in runs[: len(self.rows) - 1 or None]
+        )
+
+    def on_thread(self, thread: int, runs: Sequence[int]) -> SeenTask:
+        """The runs of one thread, and the hooks that it called."""
+        found = SeenTask([self.rows[run] for run in runs])
+        found.hooks = [hook for hook in self.hooks if hook.thread == thread]
+        return found
+
     def find_nodes(self, nodes: Sequence[int]) -> dict[int, int]:
         """The node of each hook by its time, given the predicted order of nodes.
 
@@ -70,7 +100,9 @@ class SeenTask:
         """
         begins, ends = [row[0] for row in self.rows], [row[1] for row in self.rows]
         found: dict[int, int] = {}
-        for t, kind in self.hooks_of_nodes:
+        for t, kind, _, of, _ in self.hooks:
+            if of != NONE:
+                continue
             within = bisect_right(begins, t) - 1
             if within < 0 or t >= ends[within]:
                 within = NONE
@@ -103,12 +135,15 @@ HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 def seen_in(short: dict[str, list[Block]]) -> dict[int, SeenTask]:
     """The runs of each task, in order, and the times of its hooks."""
     runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    names = ("task", "begin", "ended", "sequence")
-    for task, *run in zip(*(column(short["short.ran"], n) for n in names), strict=True):
-        runs[task].append(tuple(run))
+    threads: dict[int, list[int]] = defaultdict(list)
+    names = ("task", "begin", "ended", "sequence", "thread")
+    ran = (column(short["short.ran"], n, NONE if n == "thread" else None) for n in names)
+    for task, begin, ended, sequence, thread in zip(*ran, strict=True):
+        runs[task].append((begin, ended, sequence))
+        threads[task].append(thread)
     for task in column(short["short.asked"], "task"):
         runs.setdefault(task, [])
-    seen = {task: SeenTask(rows) for task, rows in runs.items()}
+    seen = {task: SeenTask(rows, threads[task]) for task, rows in runs.items()}
     inside = (column(short["short.inside"], n) for n in ("task", "run", "what"))
     for task, run, what in zip(*inside, strict=True):
         if task in seen:
@@ -118,11 +153,15 @@ def seen_in(short: dict[str, list[Block]]) -> dict[int, SeenTask]:
                 seen[task].sums[run].append(what)
             else:
                 seen[task].took[run] = what
-    singles = (column(short["short.event"], n) for n in ("t", "code", "task", "node", "a"))
-    for t, code, task, node, kind in zip(*singles, strict=True):
-        if task in seen and code in HOOKS and node == NONE:
-            seen[task].hooks_of_nodes.append((t, kind % MODULE))
-            continue
+    singles = (
+        column(short["short.event"], n) for n in ("t", "code", "thread", "task", "node", "a")
+    )
+    for t, code, thread, task, node, kind in zip(*singles, strict=True):
+        if task in seen and code in HOOKS:
+            returns = code == events.HookEnd.CODE
+            seen[task].hooks.append(SeenHook(t, kind % MODULE, thread, node, returns))
+            if node == NONE:
+                continue
         if code == events.HookBegin.CODE and task in seen:
             after = kind % MODULE == HookKind.POST_ACCUMULATE
             into = seen[task].after if after else seen[task].first_hook
@@ -176,17 +215,25 @@ def nodes_of(plain: Sequence[Block]) -> tuple[ReplayGraph, dict[int, int]]:
         raise UnreadableTraceError(f"edges of node {min(unknown)} are missing")
     leaves = {
         node: inputs[0]
-        for node, number, inputs in zip(ids, sequence, lists(nodes, "inputs"), strict=True)
+        for (node, inputs), number in zip(inputs_of(plain), sequence, strict=True)
         if number == -1 and inputs
     }
     return graph, leaves
 
 
-def column(blocks: Sequence[Block], name: str) -> list[int]:
-    """A column of these blocks, as Python integers."""
+def inputs_of(plain: Sequence[Block]) -> list[tuple[int, list[int]]]:
+    """Each node, and the tensors whose gradients it receives."""
+    nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
+    return [*zip(column(nodes, "id"), lists(nodes, "inputs"), strict=True)]
+
+
+def column(blocks: Sequence[Block], name: str, otherwise: int | None = None) -> list[int]:
+    """A column of these blocks, as Python integers; `otherwise`: where it is missing."""
     made: list[int] = []
     for block in blocks:
         values = block.data.get(name)
+        if values is None and otherwise is not None:
+            values = np.full(block.rows, otherwise)
         if values is None or isinstance(values, Ragged) or values.dtype.kind not in "ib":
             raise UnreadableTraceError(f"{block.table}.{name} is missing or holds no integers")
         made += values.tolist()

@@ -155,6 +155,7 @@ class ShortSeenRun(Row):
     begin: int = 0  # time
     ended: int = 0  # time
     sequence: int = 0  # sequence_nr of the node that ran; -1: an AccumulateGrad
+    thread: int = NONE  # that ran it; NONE: the thread of the graph task
 
 
 @short("inside")

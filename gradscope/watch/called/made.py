@@ -33,8 +33,8 @@ from gradscope.watch.called.writes import (
     WANTED_BIT,
     is_writing,
     now,
-    pthread_self,
 )
+from gradscope.watch.observer import pthread_self
 
 _rows = np.zeros((CAPACITY, len(COLUMNS)), np.int64)
 _state = np.zeros(2 + writes.THREADS, np.int64)

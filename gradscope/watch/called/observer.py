@@ -45,7 +45,6 @@ from gradscope.watch.called.writes import (
     NOBODY,
     WatchedWrites,
     is_writing,
-    pthread_self,
     write_begins,
     write_ends,
 )
@@ -60,6 +59,7 @@ from gradscope.watch.observer import (
     NotObservable,
     clock_gettime,
     looks_at,
+    pthread_self,
     ready,
     results_offset,
     sequence_offset,

@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from gradscope.machine_code.language import Address, External, increase, load, store
-from gradscope.machine_code.loaded import PROCESS
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import call_places
 from gradscope.watch.called.call_places import place_here
@@ -46,6 +45,7 @@ from gradscope.watch.observer import (
     NotObservable,
     clock_gettime,
     looks_at,
+    pthread_self,
     sequence_offset,
 )
 
@@ -67,7 +67,6 @@ UNDERSCORE, OUT = ord("_"), int.from_bytes(b"out", "little")
 FOREACH, BEHIND_PREFIX = int.from_bytes(b"_foreach", "little"), len("aten::")
 NOBODY = 1 << 40
 PEEK = "_ZN2at15sequence_number4peekEv"
-pthread_self = External(PROCESS, "pthread_self", 0)
 thread: Any = None  # at::RecordFunction::currentThreadId
 
 

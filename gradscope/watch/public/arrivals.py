@@ -14,6 +14,7 @@ refers to it.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
     from gradscope.watch.listener import BackwardCall
     from gradscope.watch.public.looks import Measured, PublicRing
+
+
+NODE = -1  # in a row of a run: the number of its node
 
 
 class HookedNode:
@@ -62,20 +66,35 @@ class Arrival(NamedTuple):
     look: Measured | None  # its values, if they were measured
 
 
+class OnThread:
+    """What one thread is doing in a backward."""
+
+    __slots__ = ("accumulates", "replaced", "run")
+
+    def __init__(self) -> None:
+        self.run = -1  # index of the last run
+        self.replaced = False  # whether a hook of the program replaced a gradient since
+        self.accumulates: tuple[int, int, int] | None = None  # state of the leaf before its run
+
+
 class HookedBackward:
     """A running backward: its runs, and the gradients that wait at inputs of nodes."""
 
     def __init__(self, asked: BackwardCall | None, ring: PublicRing | None) -> None:
+        self.caller = threading.get_ident()
+        self.task: int | None = None  # PyTorch's number of the graph task, when it is known
+        self.outermost = False
+        self.certain = True  # whether all runs on other threads could be assigned
         self.rows: list[list[int]] = []
-        """Runs: begin, end (0: not ended), sequence number, number of the run, and of the node."""
+        """Runs: begin, end (0: not ended), sequence number, number of the run, thread, node."""
         self.took: list[tuple[int, int, int]] = []
         """How leaves accumulated gradients: the run, the call that shows it, and the look."""
         self.added: list[AddedGradient] = []
-        self.replaced = False  # whether a hook of the program replaced a gradient since
+        self._threads: dict[int, OnThread] = {}
+        self._lock = threading.Lock()
         self._ring = ring
         self._asked = asked
         self._waiting: dict[tuple[int, int], list[Arrival]] = {}
-        self._accumulates: tuple[int, int, int] | None = None  # state of the leaf before its run
         self._executed: dict[int, bool] | None = None  # with `inputs=`: nodes that are executed
         self.first = 0
         """The index of the first run that hooks see: a node above several roots has none."""
@@ -89,13 +108,25 @@ class HookedBackward:
             for index, root in enumerate(asked.roots):
                 self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0, None))
 
+    def has_root(self, node: HookedNode) -> bool:
+        """Whether the backward begins with this node."""
+        return self._asked is not None and any(node.number == nr for nr, _ in self._asked.roots)
+
     # -- called by hooks ------------------------------------------------------------------------
+
+    def here(self) -> OnThread:
+        """What the calling thread is doing."""
+        return self._threads.setdefault(threading.get_ident(), OnThread())
 
     def begins(self, node: HookedNode, grads: Sequence[Any], t: int, number: int) -> None:
         """A node is about to run, with these gradients."""
-        self.rows.append([t, 0, node.sequence, number, node.number])
-        waiting, replaced = self._waiting, self.replaced
-        self.replaced = False
+        here = self.here()
+        with self._lock:
+            here.run = len(self.rows)
+            thread = threading.get_ident()
+            self.rows.append([t, 0, node.sequence, number, thread, node.number])
+        waiting, replaced = self._waiting, here.replaced
+        here.replaced = False
         for nr, grad in enumerate(grads):
             arrivals = waiting.pop((node.number, nr), ()) if waiting else ()
             look = None
@@ -106,19 +137,20 @@ class HookedBackward:
             if len(arrivals) > 1:
                 self._add_up(arrivals, None if replaced else grad, look)
         leaf = None if node.leaf is None else node.leaf()
-        self._accumulates = None
+        here.accumulates = None
         if leaf is not None and len(grads) == 1 and grads[0] is not None:
             before = _gradient_of(leaf)
             known = 0 if before is None else before._cdata
-            self._accumulates = len(self.rows) - 1, known, _memory_of(grads[0])
+            here.accumulates = here.run, known, _memory_of(grads[0])
 
     def ends(self, node: HookedNode, returned: Sequence[Any], t: int) -> None:
         """A node has run and returned these gradients."""
-        run = len(self.rows) - 1
-        if run < 0 or self.rows[run][4] != node.number:
+        here = self.here()
+        run = here.run
+        if run < 0 or self.rows[run][NODE] != node.number:
             return
         self.rows[run][1] = t
-        self.replaced = False
+        here.replaced = False
         if node.leaf is not None:
             self.accumulated(node.leaf())
             return
@@ -131,7 +163,8 @@ class HookedBackward:
 
     def accumulated(self, leaf: Any) -> None:
         """The gradient of this leaf is accumulated; called by the first hook after that."""
-        state, self._accumulates = self._accumulates, None
+        here = self.here()
+        state, here.accumulates = here.accumulates, None
         after = None if leaf is None or state is None else _gradient_of(leaf)
         if after is None or state is None:
             return

@@ -1,4 +1,12 @@
-"""Observes runs with hooks before and after each node."""
+"""Observes runs with hooks before and after each node.
+
+# Note [Whose run]
+PyTorch runs the nodes of a device on a thread of its own. Its number of the graph task tells
+backwards apart, but a call of the engine does not report the number. So the first hook that sees a
+new number assigns it: to the innermost backward that this thread has called and that has no number;
+on a thread of the engine, to the backward that has this node among its roots. If several have,
+neither is observed.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gradscope.watch.hooks.watched import Own
-from gradscope.watch.listener import BackwardRuns, SeenGradients
+from gradscope.watch.listener import BackwardRuns, RunColumns, SeenGradients
 from gradscope.watch.public.arrivals import HookedBackward, HookedNode
 from gradscope.watch.python_walk import LEAF
+from gradscope.watch.runs.engine_threads import task_here
+from gradscope.watch.runs.of_tasks import of_columns
 from gradscope.watch.unseen import unseen
 
 if TYPE_CHECKING:
@@ -45,7 +55,8 @@ class HookedRunObserver:
         self._guarded = faults.guarded
         self._ring = ring
         self._numbers = count(1)  # of runs
-        self._local = threading.local()
+        self._open: list[HookedBackward] = []  # of all threads, in the order in which they began
+        self._lock = threading.RLock()
         self._on = False
 
     def start(self) -> None:
@@ -71,12 +82,39 @@ class HookedRunObserver:
         node.register_prehook(Own(self._begin, hooked))
         node.register_hook(Own(self._end, hooked))
 
-    def _tasks(self) -> list[HookedBackward]:
-        tasks: list[HookedBackward] = self._local.__dict__.setdefault("tasks", [])
-        return tasks
-
     def begins(self, asked: BackwardCall | None = None) -> None:
-        self._tasks().append(HookedBackward(asked, self._ring))
+        task = HookedBackward(asked, self._ring)
+        task.outermost = task_here() < 0
+        with self._lock:
+            self._open.append(task)
+
+    def _own(self) -> list[HookedBackward]:
+        """The running backwards that this thread called."""
+        here = threading.get_ident()
+        return [task for task in self._open if task.caller == here]
+
+    def _here(self, node: HookedNode | None = None) -> HookedBackward | None:
+        """The backward that runs on this thread. `node`: the one that is about to run.
+
+        See Note [Whose run]. None: it is not certain, or none is recorded.
+        """
+        number = task_here()
+        with self._lock:
+            for task in self._open:
+                if task.task == number:
+                    return task
+            if node is None or number < 0:
+                return None
+            waiting = [task for task in self._open if task.task is None]
+            possible = [task for task in self._own() if task.task is None][-1:]
+            if not possible:
+                possible = [task for task in waiting if task.has_root(node)]
+            if len(possible) == 1:
+                possible[0].task = number
+                return possible[0]
+            for task in possible:
+                task.certain = False
+        return None
 
     def _begin(self, node: HookedNode, grads: Any) -> None:
         self._guarded(NOTED, self._begins, node, grads)
@@ -85,37 +123,42 @@ class HookedRunObserver:
         self._guarded(NOTED, self._ends, node, returned)
 
     def _begins(self, node: HookedNode, grads: Any) -> None:
-        tasks = self._tasks()
-        if self._on and tasks:
+        task = self._here(node) if self._on else None
+        if task is not None:
             with unseen():
-                tasks[-1].begins(node, grads, perf_counter_ns(), next(self._numbers))
+                task.begins(node, grads, perf_counter_ns(), next(self._numbers))
 
     def _ends(self, node: HookedNode, returned: Any) -> None:
-        tasks = self._tasks()
-        if self._on and tasks:
+        task = self._here() if self._on else None
+        if task is not None:
             t = perf_counter_ns()
             with unseen():
-                tasks[-1].ends(node, returned, t)
+                task.ends(node, returned, t)
 
     def replaced(self) -> None:
         """A hook of the program has replaced a gradient."""
-        tasks = self._tasks()
-        if tasks:
-            tasks[-1].replaced = True
+        task = self._here()
+        if task is not None:
+            task.here().replaced = True
 
     def accumulated(self, leaf: Any) -> None:
         """A gradient is accumulated into this leaf, and hooks of the program are next."""
-        tasks = self._tasks()
-        if self._on and tasks:
+        task = self._here() if self._on else None
+        if task is not None:
             with unseen():
-                tasks[-1].accumulated(leaf)
+                task.accumulated(leaf)
 
     def ends(self, *, failed: bool, handed: Sequence[Any] = ()) -> BackwardRuns:
-        task = self._tasks().pop()
-        if failed and task.rows and not task.rows[-1][1]:
-            task.rows[-1][1] = perf_counter_ns()
+        task = self._own()[-1]
+        with self._lock:
+            self._open.remove(task)
+        if failed:
+            for row in task.rows:
+                row[1] = row[1] or perf_counter_ns()
         self._guarded("a backward ended", self._over, task, handed)
-        ran = _stretch(task.rows)
+        if not task.certain:
+            return BackwardRuns(_nothing, thread=task.caller)
+        ran = _stretch(task)
         ran.gradients = SeenGradients(task.took, task.added)
         return ran
 
@@ -124,22 +167,19 @@ class HookedRunObserver:
             task.over(handed)
 
     def so_far(self, *, running: bool) -> list[BackwardRuns]:
-        found: list[BackwardRuns] = []
-        for task in reversed(self._tasks()):
-            over = [row for row in task.rows if row[1]]
-            found.append(_stretch(over[:-1] if running and not found else over))
+        found = [_stretch(task, over=True) for task in reversed(self._own())]
+        if running and found:
+            found[0].part = slice(0, max(found[0].part.stop - 1, 0))
         return found
 
 
-def _stretch(rows: list[list[int]]) -> BackwardRuns:
-    return of_columns(np.array(rows, np.int64).reshape(-1, 5).T[:4].copy())
-
-
-def of_columns(columns: Any) -> BackwardRuns:
-    """The runs in these columns, which need not be read."""
-    ran = BackwardRuns(_nothing)
-    ran.columns, ran.many = columns, columns.shape[1]
-    ran.part = slice(0, ran.many)
+def _stretch(task: HookedBackward, *, over: bool = False) -> BackwardRuns:
+    """Its runs. `over`: only those that have ended."""
+    rows = [row for row in task.rows if row[1] or not over]
+    ran = of_columns(
+        np.array(rows, np.int64).reshape(-1, len(RunColumns._fields) + 1).T[:-1].copy()
+    )
+    ran.thread, ran.outermost = task.caller, task.outermost
     return ran
 
 

@@ -12,7 +12,7 @@ from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views import recorded as view
 from gradscope.render.views.report import report_lines
 from gradscope.trace.load_save import load, save
-from gradscope.trace.schema import Finding, Node
+from gradscope.trace.schema import Device, Finding, Node, NodeBegin, Thread
 from tests.shared.by_hand import trace_of
 
 OWN_TIME = {"graphs": 20_000_000, "starting": 30_000_000, "recorded": 500_000_000}
@@ -50,6 +50,18 @@ def test_the_summary_has_the_worst_finding_the_details_what_it_cost_and_lacks(
     assert limits == f"{DROPPED} (and 1 more: gradscope info 't t.json')"
     assert said.details == (COST, LACKS, DROPPED, "not recorded: a backward (3 times)")
     assert said.following == NEXT
+
+
+def test_the_summary_counts_the_runs_on_devices(tmp_path: Path) -> None:
+    nodes = [Node(number, "ExpBackward0") for number in range(3)]
+    threads = [Thread(0, "MainThread"), Thread(1, "cuda:0"), Thread(2, "cuda:1")]
+    devices = [Device(0, "cpu"), Device(1, "cuda:0"), Device(2, "cuda:1")]
+    begun = [NodeBegin(seq=n, thread=min(n, 1), node=n) for n in range(3)]
+
+    save(trace_of(*nodes, *threads, *devices, *begun), tmp_path / "trace.json")
+    said = view.recorded(tmp_path / "trace.json", Path("trace.json"))
+
+    assert said.summary[1] == "of 3 runs of nodes, 2 on cuda:0"
 
 
 def test_each_line_of_the_summary_fits_the_terminal(tmp_path: Path) -> None:

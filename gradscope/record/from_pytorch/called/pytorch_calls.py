@@ -233,7 +233,7 @@ class PyTorchCalls:
 
     # -- inside backwards -----------------------------------------------------------------------
 
-    def inside(self, tasks: Ints, threads: Ints, many: Ints, ran: RunColumns) -> Ints:
+    def inside(self, tasks: Ints, many: Ints, ran: RunColumns) -> Ints:
         """What was done with gradients in these tasks, given the number of runs of each.
 
         Columns: task, index of the run, and what was done.
@@ -241,20 +241,24 @@ class PyTorchCalls:
         made = [np.zeros((3, 0), np.int64)]
         if self.observer is not None and len(tasks):
             self._prepare()
-            columns, first = np.stack(ran), np.cumsum(many) - many
+            first = np.cumsum(many) - many
             begun = np.append(ran.begin, 0)[first]
             seen = (many == 0) | (begun >= self._lost_until)
-            for thread in np.unique(threads[seen]).tolist():
-                own = seen & (threads == thread)
+            ids = tasks[seen]
+            made.append(np.stack([ids, np.full(len(ids), -1), np.full(len(ids), SEEN)]))
+            whose = np.stack([np.repeat(tasks, many), within(many)])
+            chosen = np.repeat(seen, many)
+            for thread in np.unique(ran.thread[chosen]).tolist():
+                own = chosen & (ran.thread == thread)
                 calls = self._kept.where(self._kept.thread == thread)
-                runs = RunColumns(*(columns if own.all() else columns[:, np.repeat(own, many)]))
-                made += self._on_thread(calls, tasks[own], many[own], runs)
+                made += self._on_thread(calls, whose[:, own], RunColumns(*np.stack(ran)[:, own]))
         return np.concatenate(made, axis=1)
 
-    def _on_thread(self, calls: _Table, ids: Ints, many: Ints, ran: RunColumns) -> list[Ints]:
+    def _on_thread(self, calls: _Table, whose: Ints, ran: RunColumns) -> list[Ints]:
+        """The same for runs of one thread. `whose`: the task and index of each run."""
         assert self.observer is not None
-        task, begin, end = np.repeat(ids, many), ran.begin, ran.end
-        place = within(many)
+        task, place = whose
+        begin, end = ran.begin, ran.end
         leaf = ran.sequence == -1
         kinds = self.observer.gradients
         kind_of = np.full(len(calls.word), -1)
@@ -284,7 +288,6 @@ class PyTorchCalls:
             self.sums.append(np.stack([rows[adds], task[behind], place[behind], _rank(behind)]))
         what = np.where(kind[adds] == observed.ADD_IN_PLACE, ADDED_IN_PLACE, ADDED)
         return [
-            np.stack([ids, np.full(len(ids), -1), np.full(len(ids), SEEN)]),
             np.stack([task[runs], place[runs], how]),
             np.stack([task[behind], place[behind], what]),
         ]

@@ -94,10 +94,8 @@ class ThreadPlaces:
             found = self.known.get(state)
             if found is None:
                 made = ThreadPlace(next(self._ids))
-                thread = _thread(state.thread_id)
-                name = self._writer.intern("" if thread is None else thread.name)
-                native = 0 if thread is None else thread.native_id or 0
-                self._new.append((made.id, name, native, self._rank))
+                name, native = _described(state)
+                self._new.append((made.id, self._writer.intern(name), native, self._rank))
                 found = self.known[state] = made
                 if self.met is not None and state.thread_id == threading.get_ident():
                     self.met()
@@ -109,15 +107,23 @@ class ThreadPlaces:
 
     def names(self) -> dict[int, str]:
         """The names of threads that are alive."""
-        idents = self.idents().items()
-        threads = {id: _thread(ident) for id, ident in idents}
-        return {id: each.name for id, each in threads.items() if each is not None}
+        found = {place.id: _described(state)[0] for state, place in list(self.known.items())}
+        return {id: name for id, name in found.items() if name}
 
     def flush(self) -> None:
         """Pass new threads to the writer."""
         new = take_all(self._new)
         if new:
             self._writer.block(Thread, columns_of(("id", "name", "native", "rank"), new))
+
+
+def _described(state: WatchedThread) -> tuple[str, int]:
+    """A thread's name and the system's id."""
+    system: tuple[str, int] | None = getattr(state, "system", None)
+    if system is not None:  # asking Python would make it a thread of `threading`
+        return system
+    thread = _thread(state.thread_id)
+    return ("", 0) if thread is None else (thread.name, thread.native_id or 0)
 
 
 def _thread(ident: int) -> threading.Thread | None:
