@@ -391,9 +391,7 @@ class Catalog(TaskRows):
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.record_nr
-        if seen <= self.base:
-            seen = self.tensor(tensor, frame)
-        return seen & ~1
+        return int(seen if seen > self.base else self.tensor(tensor, frame)) & ~1
 
 
 def _state() -> Any:

@@ -54,6 +54,21 @@ def _bags(indices, offsets, include_last_offset):
     return np.repeat(np.arange(count), ends - starts), count
 
 
+NO_BAGS = np.zeros(0, np.int64)
+"""The bags of the indices where rows are summed without them, as PyTorch does if it can."""
+
+
+def _of_a_bag(indices, offsets, bags, count, padding_idx):
+    """Which indices belong to a bag, and their bags."""
+    if not bags.size:
+        bags, _ = _bags(indices, offsets, offsets.size > count)
+        bags = np.append(bags, np.full(indices.size - bags.size, count))
+    kept = bags < count
+    if padding_idx >= 0:
+        kept &= indices != padding_idx
+    return kept, bags[kept]
+
+
 def _embedding_bag_forward(
     weight,
     indices,
@@ -69,12 +84,14 @@ def _embedding_bag_forward(
     _check(weight, indices, offsets)
     bags, count = _bags(indices, offsets, include_last_offset)
     kept = indices[: bags.size]
+    is_fast = mode == SUM and padding_idx < 0 and weight.strides[1] == weight.itemsize
+    each = NO_BAGS if is_fast else np.append(bags, np.full(indices.size - bags.size, count))
     if padding_idx >= 0:
         bags, kept = bags[kept != padding_idx], kept[kept != padding_idx]
     sizes = np.bincount(bags, minlength=count)
     if mode == MAX:
         made, places = _greatest(weight, bags, kept, count)
-        return made, bags, sizes, places
+        return made, each, sizes, places
     rows = weight.take(kept, 0)
     if rows.dtype in HALVES:  # rounded once, at the end
         rows = rows.astype(np.float32)
@@ -86,7 +103,7 @@ def _embedding_bag_forward(
     made = _rounded(_summed(rows, bags, count), weight, padding_idx)
     if mode == MEAN:
         made = made / np.maximum(sizes, 1)[:, None].astype(made.dtype)
-    return made, bags, sizes if mode == MEAN else np.zeros_like(sizes), np.zeros_like(sizes)
+    return made, each, sizes if mode == MEAN else np.zeros_like(sizes), np.zeros_like(sizes)
 
 
 def _summed(rows, bags, count):
@@ -126,6 +143,7 @@ def _greatest(weight, bags, kept, count):
 def _embedding_bag_back(
     grad,
     indices,
+    offsets,
     bags,
     sizes,
     places,
@@ -141,13 +159,11 @@ def _embedding_bag_back(
         columns = np.broadcast_to(np.arange(grad.shape[1]), places.shape)
         np.add.at(made, (places[found], columns[found]), grad[found])
         return made
-    kept = indices if padding_idx < 0 else indices[indices != padding_idx]
-    kept = kept[: bags.size]
+    of_a_bag, bags = _of_a_bag(indices, offsets, bags, len(grad), padding_idx)
+    kept = indices[of_a_bag]
     values = grad.take(bags, 0)
     if per_sample_weights is not None:
-        factors = per_sample_weights
-        factors = factors if padding_idx < 0 else factors[indices != padding_idx]
-        values = values * factors[: kept.size, None]
+        values = values * per_sample_weights[: indices.size][of_a_bag, None]
     if mode == MEAN:
         values = values / np.maximum(sizes, 1)[bags][:, None].astype(grad.dtype)
     if scale_grad_by_freq:
@@ -168,16 +184,16 @@ def _frequencies(indices, rows):
     return made
 
 
-def _to_factors(grads, weight, indices, result1, padding_idx):
+def _to_factors(grads, weight, indices, offsets, result1, padding_idx):
     """The products of a bag's gradient with each of its rows."""
     return w._embedding_bag_per_sample_weights_backward(
-        grads[0], weight, indices, result1, padding_idx
+        grads[0], weight, indices, offsets, result1, padding_idx
     )
 
 
-def _to_factors_past_padding(grad, weight, indices, bags, padding_idx):
+def _to_factors_past_padding(grad, weight, indices, offsets, bags, padding_idx):
     made = np.zeros(indices.size, grad.dtype)
-    kept = indices != padding_idx
+    kept, bags = _of_a_bag(indices, offsets, bags, len(grad), padding_idx)
     made[kept] = (grad.take(bags, 0) * weight.take(indices[kept], 0)).sum(1)
     return made
 
@@ -199,6 +215,7 @@ _embedding_bag = op(
         w._embedding_bag_backward(
             grads[0],
             indices,
+            offsets,
             result1,
             result2,
             result3,
@@ -218,7 +235,7 @@ _embedding_bag_backward = op(
     _embedding_bag_back,
     UNKNOWN,
     INTERNAL,
-    tensors("indices", "bags", "sizes", "places"),
+    tensors("indices", "offsets", "bags", "sizes", "places"),
     grad=not_implemented("_embedding_bag_backward"),
     per_sample_weights=not_implemented("_embedding_bag_backward"),
 )
@@ -228,7 +245,7 @@ _embedding_bag_per_sample_weights_backward = op(
     _to_factors_past_padding,
     UNKNOWN,
     INTERNAL,
-    tensors("indices", "bags"),
+    tensors("indices", "offsets", "bags"),
     grad=_never,
     weight=_never,
 )
