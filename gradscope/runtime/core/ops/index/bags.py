@@ -46,26 +46,19 @@ def _check(weight, indices, offsets):
         )
 
 
-def _bags(indices, offsets, include_last_offset):
-    """The bag of each index, and the number of bags."""
-    count = offsets.size - (1 if include_last_offset and offsets.size else 0)
-    starts = offsets[:count]
-    ends = np.append(starts[1:], offsets[-1] if include_last_offset else indices.size)
-    return np.repeat(np.arange(count), ends - starts), count
+def _bags(indices, offsets):
+    """The bag of each index; the number of bags for those that follow the last offset."""
+    return np.searchsorted(offsets, np.arange(indices.size), "right") - 1
 
 
 NO_BAGS = np.zeros(0, np.int64)
-"""The bags of the indices where rows are summed without them, as PyTorch does if it can."""
+"""Kept instead of the bags where rows are summed without them, as PyTorch does if it can."""
 
 
-def _of_a_bag(indices, offsets, bags, count, padding_idx):
-    """Which indices belong to a bag, and their bags."""
-    if not bags.size:
-        bags, _ = _bags(indices, offsets, offsets.size > count)
-        bags = np.append(bags, np.full(indices.size - bags.size, count))
-    kept = bags < count
-    if padding_idx >= 0:
-        kept &= indices != padding_idx
+def _in_bags(indices, offsets, count, padding_idx):
+    """Which indices count in a bag, and their bags."""
+    bags = _bags(indices, offsets)
+    kept = (bags >= 0) & (bags < count) & (indices != padding_idx)
     return kept, bags[kept]
 
 
@@ -82,12 +75,11 @@ def _embedding_bag_forward(
     weight_sym_argsize_0=0,
 ):
     _check(weight, indices, offsets)
-    bags, count = _bags(indices, offsets, include_last_offset)
-    kept = indices[: bags.size]
+    count = offsets.size - (1 if include_last_offset and offsets.size else 0)
+    counts, bags = _in_bags(indices, offsets, count, padding_idx)
+    kept = indices[counts]
     is_fast = mode == SUM and padding_idx < 0 and weight.strides[1] == weight.itemsize
-    each = NO_BAGS if is_fast else np.append(bags, np.full(indices.size - bags.size, count))
-    if padding_idx >= 0:
-        bags, kept = bags[kept != padding_idx], kept[kept != padding_idx]
+    each = NO_BAGS if is_fast else _bags(indices, offsets)
     sizes = np.bincount(bags, minlength=count)
     if mode == MAX:
         made, places = _greatest(weight, bags, kept, count)
@@ -96,10 +88,7 @@ def _embedding_bag_forward(
     if rows.dtype in HALVES:  # rounded once, at the end
         rows = rows.astype(np.float32)
     if per_sample_weights is not None:
-        factors = per_sample_weights[: indices.size]
-        if padding_idx >= 0:
-            factors = factors[indices != padding_idx]
-        rows = rows * factors[: kept.size, None]
+        rows = rows * per_sample_weights[: indices.size][counts, None]
     made = _rounded(_summed(rows, bags, count), weight, padding_idx)
     if mode == MEAN:
         made = made / np.maximum(sizes, 1)[:, None].astype(made.dtype)
@@ -144,7 +133,6 @@ def _embedding_bag_back(
     grad,
     indices,
     offsets,
-    bags,
     sizes,
     places,
     rows,
@@ -159,11 +147,11 @@ def _embedding_bag_back(
         columns = np.broadcast_to(np.arange(grad.shape[1]), places.shape)
         np.add.at(made, (places[found], columns[found]), grad[found])
         return made
-    of_a_bag, bags = _of_a_bag(indices, offsets, bags, len(grad), padding_idx)
-    kept = indices[of_a_bag]
+    counts, bags = _in_bags(indices, offsets, len(grad), padding_idx)
+    kept = indices[counts]
     values = grad.take(bags, 0)
     if per_sample_weights is not None:
-        values = values * per_sample_weights[: indices.size][of_a_bag, None]
+        values = values * per_sample_weights[: indices.size][counts, None]
     if mode == MEAN:
         values = values / np.maximum(sizes, 1)[bags][:, None].astype(grad.dtype)
     if scale_grad_by_freq:
@@ -184,16 +172,16 @@ def _frequencies(indices, rows):
     return made
 
 
-def _to_factors(grads, weight, indices, offsets, result1, padding_idx):
+def _to_factors(grads, weight, indices, offsets, padding_idx):
     """The products of a bag's gradient with each of its rows."""
     return w._embedding_bag_per_sample_weights_backward(
-        grads[0], weight, indices, offsets, result1, padding_idx
+        grads[0], weight, indices, offsets, padding_idx
     )
 
 
-def _to_factors_past_padding(grad, weight, indices, offsets, bags, padding_idx):
+def _to_factors_past_padding(grad, weight, indices, offsets, padding_idx):
     made = np.zeros(indices.size, grad.dtype)
-    kept, bags = _of_a_bag(indices, offsets, bags, len(grad), padding_idx)
+    kept, bags = _in_bags(indices, offsets, len(grad), padding_idx)
     made[kept] = (grad.take(bags, 0) * weight.take(indices[kept], 0)).sum(1)
     return made
 
@@ -216,7 +204,6 @@ _embedding_bag = op(
             grads[0],
             indices,
             offsets,
-            result1,
             result2,
             result3,
             weight_sym_argsize_0,
@@ -235,7 +222,7 @@ _embedding_bag_backward = op(
     _embedding_bag_back,
     UNKNOWN,
     INTERNAL,
-    tensors("indices", "offsets", "bags", "sizes", "places"),
+    tensors("indices", "offsets", "sizes", "places"),
     grad=not_implemented("_embedding_bag_backward"),
     per_sample_weights=not_implemented("_embedding_bag_backward"),
 )
@@ -245,7 +232,7 @@ _embedding_bag_per_sample_weights_backward = op(
     _to_factors_past_padding,
     UNKNOWN,
     INTERNAL,
-    tensors("indices", "offsets", "bags"),
+    tensors("indices", "offsets"),
     grad=_never,
     weight=_never,
 )
