@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 # What depends on the version of Python: frames, lines, bytecode, tracebacks, signals, forks, compiled functions.
 [ $# -gt 0 ] || set -- tests/record/acts tests/record/notes tests/record/script tests/record/test_run_script.py \
     tests/record/process/test_children.py tests/record/process/test_forks.py tests/record/process/test_handlers.py \
-    tests/machine_code tests/debug/live tests/tooling/test_sessions.py
+    tests/machine_code
 
 is_version() { "$2" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null; }
 
