@@ -22,7 +22,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-engine answers browser programs matrix search check format-check lint types imports format bench docs site wheel fresh clean
+.PHONY: help setup setup-dev demo test test-engine answers browser programs matrix search pythons check format-check lint types imports format bench docs site wheel fresh clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -66,6 +66,9 @@ matrix: ## run the same programs on many versions of PyTorch and Python, and com
 
 search: setup-dev ## run the random tests longer, with new seeds
 	GRADSCOPE_SEARCH=$(TIMES) $(PYTEST) --engine all -m search $(ARGS)
+
+pythons: ## run part of the tests on each of Python 3.12, 3.13 and 3.14 that is installed
+	@sh tools/pythons.sh $(ARGS)
 
 check: ARGS = --engine all
 check: test format-check lint types imports ## run all tests and static checks

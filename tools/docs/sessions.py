@@ -32,6 +32,8 @@ COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
 LEFT_OUT = "…"
 WIDTH = "80"
 VARIES = re.compile(r"-?[\d.,]+ ?(?:ns|µs|ms|s|%)(?!\w)|[█▌░▃▲├┤─▄▆▇▅▂▁]+")
+MARKS = re.compile(r" *[~^]*\^[~^]*")
+"""Under a line of a traceback; each version of Python marks other parts."""
 SIZE = re.compile(r"[\d.]+ (?:KiB|MiB|bytes)")
 
 
@@ -98,7 +100,7 @@ def _said(session: Session, folder: Path) -> str:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     printed = done.stdout.replace(f"{folder}/", "").replace(f"{HOUSE}/", "")
-    lines = [line.rstrip() for line in printed.splitlines()]
+    lines = [line.rstrip() for line in printed.splitlines() if not MARKS.fullmatch(line)]
     shown = "".join(f"{line}\n" for line in _shortened(lines, session.output.splitlines()))
     if alike(shown) == alike(session.output):
         shown = session.output

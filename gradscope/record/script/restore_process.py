@@ -44,9 +44,10 @@ def as_before(*, ends: bool) -> Iterator[None]:
         before, errors = [part() for part in PARTS], _file_of(sys.stderr)
         replaced = Replaced()
         if ends:
+            own = gc.get_freeze_count()  # Python 3.12 freezes some objects itself
             gc.freeze()  # existing objects need not be traversed again and again
             gc.enable()  # while only gradscope runs, nothing is collected
-            frozen, count = gc.get_freeze_count(), gc.get_freeze_count
+            frozen, count = gc.get_freeze_count() - own, gc.get_freeze_count
             replaced.put(gc, "get_freeze_count", lambda: max(count() - frozen, 0))
         try:
             yield

@@ -28,8 +28,8 @@ class Cauchy(ByLocation):
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
-        square = ((value - self.loc) / self.scale) ** 2
-        return -math.log(math.pi) - self.scale.log() - square.log1p()
+        most = -math.log(math.pi) - self.scale.log()
+        return most - (((value - self.loc) / self.scale) ** 2).log1p()
 
     def cdf(self, value: Any) -> Any:
         self._validate_sample(value)

@@ -78,8 +78,8 @@ class Dirichlet(ExponentialFamily):
         count = self.concentration.size(-1)
         total = self.concentration.sum(-1)
         whole = torch.lgamma(self.concentration).sum(-1) - torch.lgamma(total)
-        parts = ((self.concentration - 1.0) * torch.digamma(self.concentration)).sum(-1)
-        return whole - (count - total) * torch.digamma(total) - parts
+        whole = whole - (count - total) * torch.digamma(total)
+        return whole - ((self.concentration - 1.0) * torch.digamma(self.concentration)).sum(-1)
 
     @property
     def _natural_params(self) -> Any:

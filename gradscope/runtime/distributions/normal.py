@@ -36,8 +36,9 @@ class Normal(ByLocation, ExponentialFamily):
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
+        variance, logarithm = self.scale**2, self.scale.log()
         square = -((value - self.loc) ** 2)
-        return square / (2 * self.scale**2) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
+        return square / (2 * variance) - logarithm - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Any) -> Any:
         self._validate_sample(value)

@@ -1,5 +1,7 @@
 """Programs without layers: formulas, losses, shapes, matrices."""
 
+import importlib
+
 
 def polynomial(torch):
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -182,3 +184,28 @@ def windows(torch):
 def kinked(torch):
     x = torch.randn(5, requires_grad=True)
     (x.floor() + x.round() + x.sign() + x.frac() + x % 2 + torch.fmod(x, 2)).sum().backward()
+
+
+def densities(torch):
+    kinds = importlib.import_module(f"{torch.__name__}.distributions")
+    a, b = torch.rand(3).add_(1).requires_grad_(), torch.rand(3).add_(1).requires_grad_()
+    value = torch.full((3,), 0.4)
+    for kind in (
+        kinds.Normal, kinds.Beta, kinds.Gamma, kinds.Laplace, kinds.LogNormal, kinds.Cauchy,
+        kinds.Gumbel,
+    ):  # fmt: skip
+        kind(a, b).log_prob(value).sum().backward()
+    (kinds.Normal(a, b).entropy() + kinds.Beta(a, b).entropy()).sum().backward()
+
+
+def grids(torch):
+    a, b = torch.randn(3, requires_grad=True), torch.randn(2, requires_grad=True)
+    x, y = torch.meshgrid(a, b, indexing="xy")
+    (x * y).sum().backward()
+    torch.cartesian_prod(a, b).pow(2).sum().backward()
+
+
+def spectrogram_and_back(torch):
+    x, window = torch.randn(64, requires_grad=True), torch.hann_window(16)
+    spectrum = torch.stft(x, 16, hop_length=8, window=window, return_complex=True)
+    torch.istft(spectrum, 16, hop_length=8, window=window).pow(2).sum().backward()

@@ -1,5 +1,7 @@
 """Programs with layers: each is called with `torch`, and runs a backward or more."""
 
+import importlib
+
 
 def linear(torch):
     model = torch.nn.Linear(4, 2)
@@ -176,3 +178,32 @@ def padding(torch):
 def weight_normalization(torch):
     model = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 2))
     model(torch.randn(4, 3)).sum().backward()
+
+
+def rectified_recurrence(torch):
+    model = torch.nn.RNN(
+        3, 4, num_layers=2, batch_first=True, nonlinearity="relu", bidirectional=True
+    )
+    out, h = model(torch.randn(2, 5, 3))
+    (out.sum() + h.sum()).backward()
+
+
+def projected_recurrence(torch):
+    out, (h, c) = torch.nn.LSTM(3, 4, proj_size=2)(torch.randn(5, 2, 3))
+    (out.sum() + h.sum() + c.sum()).backward()
+
+
+def packed_recurrence(torch):
+    packing = importlib.import_module(f"{torch.__name__}.nn.utils.rnn")
+    x = packing.pack_padded_sequence(torch.randn(5, 2, 3), torch.tensor([5, 3]))
+    out, _ = torch.nn.LSTM(3, 4)(x)
+    packing.pad_packed_sequence(out)[0].sum().backward()
+
+
+def bags(torch):
+    rows = torch.tensor([[1, 2, 4], [4, 3, 2]])
+    weights = torch.rand(2, 3, requires_grad=True)
+    for mode in ("sum", "mean", "max"):
+        torch.nn.EmbeddingBag(10, 3, mode=mode)(rows).pow(2).sum().backward()
+    padded = torch.nn.EmbeddingBag(10, 3, mode="sum", padding_idx=2)
+    padded(rows, per_sample_weights=weights).sum().backward()

@@ -152,3 +152,13 @@ def half_precision(torch):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = model(torch.randn(4, 3)).float().sum()
     loss.backward()
+
+
+def turned_in_place(torch):
+    x = torch.cat([torch.randn(2, 3, requires_grad=True).exp()] * 2)
+    x.transpose_(0, 1)
+    y = x * x
+    y.unsqueeze_(0).mul_(2)
+    y.squeeze_(0)
+    y.t_()
+    (y * x.t()).sum().backward()

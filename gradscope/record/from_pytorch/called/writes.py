@@ -39,9 +39,15 @@ class PyTorchWrite(NamedTuple):
     ident: int
 
 
+SHAPING = frozenset(
+    ("as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_")
+)
+"""Calls that write no values: they give a tensor another shape, and with it another row."""
+
+
 def writes_to_first(name: str) -> bool:
     """Whether a call of this name writes to its first input."""
-    return name.endswith("_") and not name.endswith("__")
+    return name.endswith("_") and not name.endswith("__") and name not in SHAPING
 
 
 class PyTorchWrites:

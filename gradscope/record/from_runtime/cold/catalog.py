@@ -358,7 +358,9 @@ class Catalog(TaskRows):
             mark = self._number_of_made(above[0], site, (base.record_nr & ~1,))
             self.origins.append((base.record_nr, number, mark, above[1]))
         edge = target.gradient_edge()
-        if edge is not None:
+        if told and edge is not None and edge[0] is node:
+            target.record_nr = number  # the node's output has the new shape
+        elif edge is not None:
             since = number + 2 if told else number  # its own edge leads to the earlier node
             mark = self._number_of_made(edge[0], site, (written & ~1,))
             self.origins.append((written, since, mark, edge[1]))
@@ -389,9 +391,7 @@ class Catalog(TaskRows):
 
     def _input(self, tensor: Any, frame: FrameType) -> int:
         seen = tensor.record_nr
-        if seen <= self.base:
-            seen = self.tensor(tensor, frame)
-        return seen & ~1
+        return int(seen if seen > self.base else self.tensor(tensor, frame)) & ~1
 
 
 def _state() -> Any:

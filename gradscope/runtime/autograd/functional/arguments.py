@@ -97,9 +97,18 @@ def vector_of_inputs(
 
 def unit_vectors(tensors: Sequence[Any]) -> tuple[Any, ...]:
     """The unit vectors: for each tensor, one row per element of any of them."""
+    return _construct_standard_basis_for(tensors, [tensor.numel() for tensor in tensors])
+
+
+def _construct_standard_basis_for(tensors: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, ...]:
+    """The same for tensors of which these are the sizes."""
+    if len(tensors) != len(sizes):
+        raise AssertionError(
+            "Expected tensors and tensor_numels to have the same length, but got "
+            f"{len(tensors)} and {len(sizes)}"
+        )
     if not tensors:
         raise AssertionError("Expected at least one tensor")
-    sizes = [tensor.numel() for tensor in tensors]
     made = tuple(t.new_zeros(sum(sizes), size) for t, size in zip(tensors, sizes, strict=True))
     first = 0
     for block, size in zip(made, sizes, strict=True):

@@ -46,12 +46,20 @@ def _check(weight, indices, offsets):
         )
 
 
-def _bags(indices, offsets, include_last_offset):
-    """The bag of each index, and the number of bags."""
-    count = offsets.size - (1 if include_last_offset and offsets.size else 0)
-    starts = offsets[:count]
-    ends = np.append(starts[1:], offsets[-1] if include_last_offset else indices.size)
-    return np.repeat(np.arange(count), ends - starts), count
+def _bags(indices, offsets):
+    """The bag of each index; the number of bags for those that follow the last offset."""
+    return np.searchsorted(offsets, np.arange(indices.size), "right") - 1
+
+
+NO_BAGS = np.zeros(0, np.int64)
+"""Kept instead of the bags where rows are summed without them, as PyTorch does if it can."""
+
+
+def _in_bags(indices, offsets, count, padding_idx):
+    """Which indices count in a bag, and their bags."""
+    bags = _bags(indices, offsets)
+    kept = (bags >= 0) & (bags < count) & (indices != padding_idx)
+    return kept, bags[kept]
 
 
 def _embedding_bag_forward(
@@ -67,26 +75,24 @@ def _embedding_bag_forward(
     weight_sym_argsize_0=0,
 ):
     _check(weight, indices, offsets)
-    bags, count = _bags(indices, offsets, include_last_offset)
-    kept = indices[: bags.size]
-    if padding_idx >= 0:
-        bags, kept = bags[kept != padding_idx], kept[kept != padding_idx]
+    count = offsets.size - (1 if include_last_offset and offsets.size else 0)
+    counts, bags = _in_bags(indices, offsets, count, padding_idx)
+    kept = indices[counts]
+    is_fast = mode == SUM and padding_idx < 0 and weight.strides[1] == weight.itemsize
+    each = NO_BAGS if is_fast else _bags(indices, offsets)
     sizes = np.bincount(bags, minlength=count)
     if mode == MAX:
         made, places = _greatest(weight, bags, kept, count)
-        return made, bags, sizes, places
+        return made, each, sizes, places
     rows = weight.take(kept, 0)
     if rows.dtype in HALVES:  # rounded once, at the end
         rows = rows.astype(np.float32)
     if per_sample_weights is not None:
-        factors = per_sample_weights[: indices.size]
-        if padding_idx >= 0:
-            factors = factors[indices != padding_idx]
-        rows = rows * factors[: kept.size, None]
+        rows = rows * per_sample_weights[: indices.size][counts, None]
     made = _rounded(_summed(rows, bags, count), weight, padding_idx)
     if mode == MEAN:
         made = made / np.maximum(sizes, 1)[:, None].astype(made.dtype)
-    return made, bags, sizes if mode == MEAN else np.zeros_like(sizes), np.zeros_like(sizes)
+    return made, each, sizes if mode == MEAN else np.zeros_like(sizes), np.zeros_like(sizes)
 
 
 def _summed(rows, bags, count):
@@ -126,7 +132,7 @@ def _greatest(weight, bags, kept, count):
 def _embedding_bag_back(
     grad,
     indices,
-    bags,
+    offsets,
     sizes,
     places,
     rows,
@@ -141,13 +147,11 @@ def _embedding_bag_back(
         columns = np.broadcast_to(np.arange(grad.shape[1]), places.shape)
         np.add.at(made, (places[found], columns[found]), grad[found])
         return made
-    kept = indices if padding_idx < 0 else indices[indices != padding_idx]
-    kept = kept[: bags.size]
+    counts, bags = _in_bags(indices, offsets, len(grad), padding_idx)
+    kept = indices[counts]
     values = grad.take(bags, 0)
     if per_sample_weights is not None:
-        factors = per_sample_weights
-        factors = factors if padding_idx < 0 else factors[indices != padding_idx]
-        values = values * factors[: kept.size, None]
+        values = values * per_sample_weights[: indices.size][counts, None]
     if mode == MEAN:
         values = values / np.maximum(sizes, 1)[bags][:, None].astype(grad.dtype)
     if scale_grad_by_freq:
@@ -168,16 +172,16 @@ def _frequencies(indices, rows):
     return made
 
 
-def _to_factors(grads, weight, indices, result1, padding_idx):
+def _to_factors(grads, weight, indices, offsets, padding_idx):
     """The products of a bag's gradient with each of its rows."""
     return w._embedding_bag_per_sample_weights_backward(
-        grads[0], weight, indices, result1, padding_idx
+        grads[0], weight, indices, offsets, padding_idx
     )
 
 
-def _to_factors_past_padding(grad, weight, indices, bags, padding_idx):
+def _to_factors_past_padding(grad, weight, indices, offsets, padding_idx):
     made = np.zeros(indices.size, grad.dtype)
-    kept = indices != padding_idx
+    kept, bags = _in_bags(indices, offsets, len(grad), padding_idx)
     made[kept] = (grad.take(bags, 0) * weight.take(indices[kept], 0)).sum(1)
     return made
 
@@ -199,7 +203,7 @@ _embedding_bag = op(
         w._embedding_bag_backward(
             grads[0],
             indices,
-            result1,
+            offsets,
             result2,
             result3,
             weight_sym_argsize_0,
@@ -218,7 +222,7 @@ _embedding_bag_backward = op(
     _embedding_bag_back,
     UNKNOWN,
     INTERNAL,
-    tensors("indices", "bags", "sizes", "places"),
+    tensors("indices", "offsets", "sizes", "places"),
     grad=not_implemented("_embedding_bag_backward"),
     per_sample_weights=not_implemented("_embedding_bag_backward"),
 )
@@ -228,7 +232,7 @@ _embedding_bag_per_sample_weights_backward = op(
     _to_factors_past_padding,
     UNKNOWN,
     INTERNAL,
-    tensors("indices", "bags"),
+    tensors("indices", "offsets"),
     grad=_never,
     weight=_never,
 )

@@ -38,18 +38,23 @@ def _in_layers(weights, has_biases, projected=False):
     return made
 
 
-# A hidden state is one tensor, or for an LSTM a pair of them.
+# A hidden state is one tensor, or for an LSTM a pair of them. PyTorch's compiler evaluates the
+# second one of a pair first, which decides the order of their nodes.
+
+
+def _last_first(function, hidden):
+    return tuple(function(one) for one in reversed(list(hidden)))[::-1]
 
 
 def _cut(hidden, start, end):
     if isinstance(hidden, tuple):
-        return tuple(one.narrow(0, start, end - start) for one in hidden)
+        return _last_first(lambda one: one.narrow(0, start, end - start), hidden)
     return hidden.narrow(0, start, end - start)
 
 
 def _joined(parts):
     if isinstance(parts[0], tuple):
-        return tuple(w.cat(list(ones), 0) for ones in zip(*parts, strict=True))
+        return _last_first(lambda ones: w.cat(list(ones), 0), zip(*parts, strict=True))
     return w.cat(list(parts), 0)
 
 
@@ -148,9 +153,10 @@ def _plain_network(name, step):
         layers = _in_layers(params, has_biases)
         options = num_layers, dropout, train, bidirectional
         made, last = _stacked(Whole, step, given, hx.unbind(0), layers, options)
+        hidden = w.stack(last, 0)
         if batch_first:
             made.transpose_(0, 1)
-        return made, w.stack(last, 0)
+        return made, hidden
 
     def packed(
         data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional
@@ -213,7 +219,7 @@ def _in_small_steps(way, input, hx, params, has_biases, options, projected):
     layers = _in_layers(params, has_biases, projected)
     made, last = _stacked(way, lstm_step, input, hiddens, layers, options)
     states, cells = zip(*last, strict=True)
-    return made, w.stack(list(states), 0), w.stack(list(cells), 0)
+    return made, *_last_first(lambda ones: w.stack(list(ones), 0), (states, cells))
 
 
 def _is_fused(input):

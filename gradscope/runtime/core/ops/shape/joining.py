@@ -274,14 +274,17 @@ def meshgrid(*tensors, indexing=None):
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
             "argument."
         )
-    places = list(range(len(tensors)))
-    if indexing == "xy" and len(tensors) > 1:
-        places[:2] = 1, 0
-    shape = tuple(tensors[place].numel() for place in places)
-    return tuple(
+    swapped = indexing == "xy" and len(tensors) > 1
+    if swapped:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(each.numel() for each in tensors)
+    made = [
         t.view((1,) * place + (-1,) + (1,) * (len(shape) - place - 1)).expand(shape)
-        for t, place in zip(tensors, places, strict=True)
-    )
+        for place, t in enumerate(tensors)
+    ]
+    if swapped:
+        made[:2] = made[1::-1]
+    return tuple(made)
 
 
 @function
