@@ -9,6 +9,7 @@ graphs are not traversed, and the trace has a note.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -65,13 +66,16 @@ class GraphWalker:
         attend: Callable[[Any, int], None] | None,
         *,
         saved: bool,
+        in_memory: bool = False,
     ) -> None:
         self._listener = listener
         self._recording = listener.recording  # the recording whose nodes are known here
         self._attend = attend  # called with each new node
-        self._saved = saved and SHOWS_SAVED
-        self._hides_saved = saved and not SHOWS_SAVED
-        self._hides_inputs = not SHOWS_INPUTS
+        self._saved = saved and (SHOWS_SAVED or in_memory)
+        self._hidden = Counter[str]()  # what PyTorch does not show; `in_memory`: it is read there
+        if not in_memory:
+            self._hidden[SAVED_UNSHOWN] += saved and not SHOWS_SAVED
+            self._hidden[INPUTS_UNSHOWN] += not SHOWS_INPUTS
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
         """Nodes that were not reported yet."""
@@ -88,9 +92,7 @@ class GraphWalker:
         """Descriptions of what was not recorded, with their counts."""
         many = self._arguments.seldom.in_vain
         found = {f"arguments of calls, beyond the first {MOST:,} lines": many} if many else {}
-        if self._hides_saved:
-            found[SAVED_UNSHOWN] = 1
-        return {**found, INPUTS_UNSHOWN: 1} if self._hides_inputs else found
+        return found | {text: times for text, times in self._hidden.items() if times}
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges from which a backward starts, after all nodes that they lead to were found.
