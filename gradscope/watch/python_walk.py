@@ -9,6 +9,7 @@ graphs are not traversed, and the trace has a note.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -68,14 +69,17 @@ class GraphWalker:
         attend: Attends | None,
         *,
         saved: bool,
+        in_memory: bool = False,
     ) -> None:
         self._listener = listener
         self._recording = listener.recording  # the recording whose nodes are known here
         self._attend = attend  # called with each new node
-        self._saved = saved and SHOWS_SAVED
-        self._hides_saved = saved and not SHOWS_SAVED
         self.unpacked: Unpacked | None = None
-        self._hides_inputs = not SHOWS_INPUTS
+        self._saved = saved and (SHOWS_SAVED or in_memory)
+        self._hidden = Counter[str]()  # what PyTorch does not show; `in_memory`: it is read there
+        if not in_memory:
+            self._hidden[SAVED_UNSHOWN] += saved and not SHOWS_SAVED
+            self._hidden[INPUTS_UNSHOWN] += not SHOWS_INPUTS
         self._arguments = listener.arguments
         self.waiting: list[FoundNode] = []
         """Nodes that were not reported yet."""
@@ -98,14 +102,12 @@ class GraphWalker:
 
     def unpacks(self, unpacked: Unpacked) -> None:
         """Read saved values in this way, if PyTorch does not show them in another."""
-        if self._hides_saved:
-            self.unpacked, self._saved, self._hides_saved = unpacked, True, False
+        if self._hidden.pop(SAVED_UNSHOWN, 0):
+            self.unpacked, self._saved = unpacked, True
 
     @property
-    def not_shown(self) -> list[str]:
-        """What this version of PyTorch does not show."""
-        hidden = {SAVED_UNSHOWN: self._hides_saved, INPUTS_UNSHOWN: self._hides_inputs}
-        return [text for text, is_hidden in hidden.items() if is_hidden]
+    def not_shown(self) -> list[str]:  # by this version of PyTorch
+        return [text for text, times in self._hidden.items() if times]
 
     def walk_from(self, ends: Iterable[Any]) -> tuple[tuple[tuple[int, int], ...], int]:
         """The edges from which a backward starts, after all nodes that they lead to were found.

@@ -110,6 +110,8 @@ class PyTorchSource:
                 left = self.listener.graphs.left, self.watcher, self.listener.paused
                 self.faults.guarded("graphs were left", *left)
             self.watcher.stop()
+            if self.watcher.graph.not_shown:  # also what a traversal met since
+                put_claims(self.session.writer, {"not_shown": self.watcher.graph.not_shown})
         self.session.sites.finish()
         if self.listener.maker is not None:
             self.listener.maker.finish()

@@ -37,7 +37,7 @@ from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
 from gradscope.watch.native.saved_layout import SavedLayout, pointer, saved_layout
 from gradscope.watch.native.versions import COUNTED, LIBRARIES, SHARED
 from gradscope.watch.python_walk import DEEPEST, LEAF, GraphWalker, described
-from gradscope.watch.unseen import SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
+from gradscope.watch.unseen import INPUTS_UNSHOWN, SAVED_UNSHOWN, SHOWS_INPUTS, SHOWS_SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,9 +95,7 @@ class NativeWalker(GraphWalker):
     def __init__(self, listener: Listener, maker: RecordMaker, *, saved: bool) -> None:
         functions, self._layout = _ready(maker.frees)
         self.maker = maker
-        super().__init__(listener, None, saved=saved)
-        self._saved, self._hides_saved, self._hides_inputs = saved, False, False
-        self._hidden = 0  # number of nodes whose saved values only Python could read, and does not
+        super().__init__(listener, None, saved=saved, in_memory=True)
         self.names: list[str] = []  # names of nodes, by the number of their kind
         self.layouts: list[tuple[tuple[int, ...], Any, Any]] = []
         """Shape, dtype and device, by number."""
@@ -167,7 +165,6 @@ class NativeWalker(GraphWalker):
             f"saved values of a node with paths of more than {DEEPEST:,} nodes": int(
                 self.words[memory.TOO_DEEP // 8]
             ),
-            f"saved values of some nodes: {SAVED_UNSHOWN.partition(': ')[2]}": self._hidden,
             "lines that created nodes, when Python could not be called": self.maker.failed,
             **super().left_out,
         }
@@ -232,7 +229,7 @@ class NativeWalker(GraphWalker):
         nodes = self._saving[:]
         del self._saving[: len(nodes)]
         if not SHOWS_SAVED:
-            self._hidden += len(nodes)
+            self._hidden[f"some {SAVED_UNSHOWN}"] += len(nodes)
             return
         kept = []
         for node in nodes:
@@ -298,20 +295,14 @@ class NativeWalker(GraphWalker):
         return self._leaf_of(node.variable)
 
     def _layout_of(self, node: Any, nr: int) -> int:
-        found = self._described(node, nr)
+        found = _described(node, nr, self._layout)
+        if not SHOWS_INPUTS and (NO_NUMBER in found[0] or found[1] is None):
+            self._hidden[INPUTS_UNSHOWN] = 1
         number = self._numbers_of_layouts.get(found)
         if number is None:
             number = self._numbers_of_layouts[found] = len(self.layouts)
             self.layouts.append(found)
         return number
-
-    def _described(self, node: Any, nr: int) -> tuple[tuple[int, ...], Any, Any]:
-        if SHOWS_INPUTS:
-            return described(node._input_metadata[nr])
-        first = _word(_address(node) + self._layout.inputs)
-        found = described_at(first + nr * self._layout.input_bytes, self._layout)
-        self._hides_inputs |= NO_NUMBER in found[0] or found[1] is None
-        return found
 
     def _put_rows_aside(self) -> None:
         """Set the rows so far aside. The traversal continues with other arrays."""
@@ -345,6 +336,13 @@ def _in_saved(found: SavedLayout) -> dict[int, int]:
         memory.AT_SIZES: 8 * plain.sizes, memory.AT_DTYPE: plain.dtype // 4 * 8,
         memory.PART_OF_DTYPE: plain.dtype % 4 * 16,
     }  # fmt: skip
+
+
+def _described(node: Any, nr: int, where: NativeLayout) -> tuple[tuple[int, ...], Any, Any]:
+    """Shape, dtype and device of one input of a node."""
+    if SHOWS_INPUTS:
+        return described(node._input_metadata[nr])
+    return described_at(_word(_address(node) + where.inputs) + nr * where.input_bytes, where)
 
 
 def _shape(node: Any, nr: int) -> tuple[int, ...]:

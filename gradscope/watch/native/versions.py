@@ -18,7 +18,7 @@ import torch
 from gradscope.watch.unseen import UnknownBuildError
 
 
-class Version(NamedTuple):
+class KnownVersion(NamedTuple):
     """One row."""
 
     shared: bool
@@ -29,18 +29,18 @@ class Version(NamedTuple):
 
 
 VERSIONS = {
-    "2.4": Version(shared=True, between=1),
-    "2.5": Version(shared=True, between=1),
-    "2.6": Version(shared=True, between=1),
-    "2.7": Version(shared=True, between=1),
-    "2.8": Version(shared=True, between=1),
-    "2.9": Version(shared=True, between=1),
-    "2.10": Version(shared=True, between=1),
-    "2.11": Version(shared=True, between=1),
-    "2.12": Version(shared=True, between=1),
-    "2.13": Version(shared=False, between=1),
-    "2.14": Version(shared=False, between=2),
-    "2.15": Version(shared=False, between=2),
+    "2.4": KnownVersion(shared=True, between=1),
+    "2.5": KnownVersion(shared=True, between=1),
+    "2.6": KnownVersion(shared=True, between=1),
+    "2.7": KnownVersion(shared=True, between=1),
+    "2.8": KnownVersion(shared=True, between=1),
+    "2.9": KnownVersion(shared=True, between=1),
+    "2.10": KnownVersion(shared=True, between=1),
+    "2.11": KnownVersion(shared=True, between=1),
+    "2.12": KnownVersion(shared=True, between=1),
+    "2.13": KnownVersion(shared=False, between=1),
+    "2.14": KnownVersion(shared=False, between=2),
+    "2.15": KnownVersion(shared=False, between=2),
 }
 
 _NAME = ".".join(str(torch.__version__).split(".")[:2])
