@@ -138,8 +138,8 @@ MISSED = {
     "former": "hooks of nodes that were created before the recording began",
     "ends": "releases of nodes, because the buffer was full",
     "compiled_steps": COMPILED,
-    "compiled": "operations inside regions that torch.compile compiled unobserved: each region is "
-    "one node, CompiledFunctionBackward",
+    "compiled": "operations inside some regions of torch.compile (CompiledFunctionBackward): their "
+    "compilation was not recorded, or PyTorch does not say which one it was",
     "graphs_unread": "operations inside regions of torch.compile, because the text of the graph "
     "could not be read",
 }

@@ -168,7 +168,7 @@ class CompilerEvents(logging.Handler):
         self._listener.compiler_told(event, _caller())
 
 
-class Stoppable(Protocol):
+class StartsAndStops(Protocol):
     """Something that can be stopped and started again."""
 
     def start(self) -> None: ...
@@ -178,7 +178,7 @@ class Stoppable(Protocol):
 class StandingAside:
     """Stops these observers as long as there is a reason: a pause, a compiler."""
 
-    def __init__(self, *observers: Stoppable | None) -> None:
+    def __init__(self, *observers: StartsAndStops | None) -> None:
         self._observers = [each for each in observers if each is not None]
         self._reasons = 0
 
