@@ -49,6 +49,12 @@ class Watcher:
     `from_import`: from the moment when the program imported it.
     """
 
+    runs: RunObserver | None = None
+    calls: CallObserver | None = None
+    ring: Ring | PublicRing | None = None
+    without_node: WithoutNode | None = None
+    operands: OperandObserver | None = None
+
     def __init__(
         self,
         listener: Listener,
@@ -61,43 +67,19 @@ class Watcher:
         self.faults = faults
         faults.meet_compilers()
         self._listener = listener
-        self.runs: RunObserver | None = None
-        self.hooked: HookedRunObserver | None = None
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
-        self.calls: CallObserver | None = None
-        self.ring: Ring | PublicRing | None = None
-        self.without_node: WithoutNode | None = None
-        self.operands: OperandObserver | None = None
         why = why_not() if native else "it was switched off"
-        looks = level in LOOKS
-        if looks:
+        if level in LOOKS:
             self.why_no_values = why
         if level != "graph":
-            around = self._around(level) if looks and not why else None
-            self.runs, self.why_hooks = native_runs(why, around and around.runs)
-            if looks and (around is None or self.runs is None):
-                self.ring, self.without_node, self.operands = (
-                    PublicRing(listener.statistics),
-                    None,
-                    None,
-                )
-            if self.runs is None:
-                self.runs = self.hooked = HookedRunObserver(faults, self._public_ring)
-            else:
-                self.calls, self.why_no_calls = calls(
-                    around and around.calls, whole=level == "full"
-                )
+            self._observe_runs(level, why)
         self.why_walked = self.why_hooks or why
         self.graph, maker = self._graph(listener, saved=level != "graph")
         self.creation = Creation(listener, self.faults, maker)
         self.engine = WatchedEngine(
-            listener,
-            self.graph,
-            self.runs,
-            self.faults,
-            self.creation,
+            listener, self.graph, self.runs, self.faults, self.creation,
             values=self.ring is not None,
-        )
+        )  # fmt: skip
         self._stand_aside = StandingAside(self.runs, self.creation, self.calls)
         self.engine.stand_aside = self._stand_aside
         self.modules = ModuleCalls(listener, self.faults)
@@ -116,8 +98,24 @@ class Watcher:
         self.collectives = Collectives(listener, self.faults)
 
     @property
-    def _public_ring(self) -> PublicRing | None:
-        return self.ring if isinstance(self.ring, PublicRing) else None
+    def hooked(self) -> HookedRunObserver | None:
+        """The observer of runs, if it uses hooks."""
+        return self.runs if isinstance(self.runs, HookedRunObserver) else None
+
+    def _observe_runs(self, level: str, why: str) -> None:
+        """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
+        looks = level in LOOKS
+        around = self._around(level) if looks and not why else None
+        self.runs, self.why_hooks = native_runs(why, around and around.runs)
+        public = None
+        if looks and (around is None or self.runs is None):
+            self.ring = public = PublicRing(self._listener.statistics)
+            self.without_node = self.operands = None
+        if self.runs is None:
+            self.runs = HookedRunObserver(self.faults, public)
+        else:
+            whole = level == "full"
+            self.calls, self.why_no_calls = calls(around and around.calls, whole=whole)
 
     def _around(self, level: str) -> CallbackAddresses | None:
         """Callbacks that also measure values. If one of them fails, no values are measured."""

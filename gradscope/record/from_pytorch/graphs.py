@@ -75,7 +75,6 @@ class PyTorchGraphs:
         ] = []  # arguments that no node created: node, slot, tensor
         self.unnamed = 0  # calls whose names are derived from their nodes
         self._made_before = 0
-        self._intern = session.writer.intern
         self.compiled = CompiledRegions(session)
         self._names: dict[str, tuple[int, int, int]] = {}
         self.walked: NativeGraphRows | None = None  # if nodes are found natively
@@ -85,6 +84,9 @@ class PyTorchGraphs:
         self._edges: list[tuple[int, int, int, int]] = []
         self._ops: list[tuple[Any, ...]] = []
         self._saved: list[tuple[Any, ...]] = []
+
+    def _intern(self, text: str) -> int:
+        return self._session.writer.intern(text)
 
     def _next(self) -> int:
         return self._tensors.numbers.one()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.session import Session
     from gradscope.watch.called.compiling import CompilerEvent
-    from gradscope.watch.listener import BackwardCall, BackwardRuns, FoundNode, SavedByNode
+    from gradscope.watch.listener import BackwardCall, BackwardRuns
     from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
@@ -58,8 +58,10 @@ class PyTorchListener(ProgramNotes):
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)
+        self.found, self.found_saved = self.graphs.found, self.graphs.found_saved
         self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)
+        self.hook_ends = self.tasks.hook_ends
         self.watcher: Watcher | None = None
         self.released: PublicNodeEnds | None = None
         self.paused: PyTorchPause | None = None
@@ -144,14 +146,6 @@ class PyTorchListener(ProgramNotes):
             self.watcher.before.leaf(tensor, number)
         return number
 
-    def found_saved(self, nodes: list[SavedByNode], walk_began: int) -> None:
-        """Saved values found natively that Python has to read; start of that traversal."""
-        self.graphs.found_saved(nodes, walk_began)
-
-    def found(self, nodes: list[FoundNode]) -> None:
-        """Nodes that a backward reaches for the first time."""
-        self.graphs.found(nodes)
-
     def looks_since(self) -> int:
         """The current time, if a backward is to be recorded; else 0."""
         if self.released is not None:
@@ -229,10 +223,6 @@ class PyTorchListener(ProgramNotes):
             around = self.contexts.threads.here().module
             module = self.modules.id(attended, around)
         return self.tasks.hook_begins(task, kind, node, index, hook, site, module)
-
-    def hook_ends(self, token: Any, *, replaced: bool) -> None:
-        """Called after a hook of the program."""
-        self.tasks.hook_ends(token, replaced=replaced)
 
     def called_back(self, callback: Any) -> None:
         """A callback at the end of a backward."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from threading import get_ident
@@ -27,7 +28,6 @@ from gradscope.trace.shorthand.run_events import MODULE
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN, UNDER_WAY
 from gradscope.watch.called.call_rows import ADD, ADD_IN_PLACE
 from gradscope.watch.listener import BackwardRuns, RunColumns, together
-from gradscope.watch.runs.engine_threads import task_here
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +134,7 @@ class Tasks:
         `own`: the backward that this thread called last. A thread of the engine runs nodes of any
         backward: PyTorch has a number for each, and it is assigned if there is one possibility.
         """
-        number = task_here()
+        number = sys.modules["torch"]._C._current_graph_task_id()
         if number < 0:
             return own
         found = self._numbered.get(number)

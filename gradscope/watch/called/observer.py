@@ -31,8 +31,8 @@ from gradscope.watch.called.call_rows import (
     WORD,
     CalledRead,
     Ints,
-    name_at,
 )
+from gradscope.watch.called.in_memory import name_at
 from gradscope.watch.called.made import (
     IS_ON as WATCHES_RESULTS,
     MadeByCall,

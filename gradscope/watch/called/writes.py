@@ -26,7 +26,8 @@ from gradscope.machine_code.language import Address, External, increase, load, s
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import call_places
 from gradscope.watch.called.call_places import place_here
-from gradscope.watch.called.call_rows import Ints, name_at
+from gradscope.watch.called.call_rows import Ints
+from gradscope.watch.called.in_memory import name_at
 from gradscope.watch.called.write_rows import (
     CAPACITY,
     COLUMNS,

@@ -28,7 +28,7 @@ import torch
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.watch import observer as runs
 from gradscope.watch.called import observer as calls
-from gradscope.watch.called.call_rows import value_at
+from gradscope.watch.called.in_memory import value_at
 from gradscope.watch.called.made import DEEP
 from gradscope.watch.called.observer import call_begins, call_ends, put_down
 from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX, length_of

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Step, Value
+from gradscope.trace.schema import Edge, GraphTask, Node, NodeBegin, Region, Step, Value
 from gradscope.trace.trace import Trace
 from tests.record.running import House, Ran
 
@@ -219,8 +219,8 @@ def test_a_script_prints_what_it_prints_unwatched_whatever_it_does_with_pytorch(
     assert watched == unwatched
     assert unwatched.code == 0
     assert house.violations() == []
-    (compiled,) = house.recorded().meta["unseen"]
-    assert compiled.endswith("each region is one node, CompiledFunctionBackward")
+    assert "unseen" not in house.recorded().meta
+    assert len(house.recorded().table(Region)) > 0
     nodes = house.recorded().table(Node)
     names = house.recorded().texts(nodes["name"])
     assert names.count("CompiledFunctionBackward") == 1

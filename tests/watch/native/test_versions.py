@@ -80,16 +80,16 @@ def test_each_row_and_no_row_is_compared_several_times_at_most(
 def test_texts_of_older_builds_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """In these, the number of characters is stored before them."""
     from gradscope.machine_code.language import Compiled
-    from gradscope.watch.called import call_rows, writes
+    from gradscope.watch.called import in_memory, writes
 
-    monkeypatch.setattr(call_rows, "BEFORE", 24)
+    monkeypatch.setattr(in_memory, "BEFORE", 24)
     monkeypatch.setattr(writes, "BEFORE", 24)
     memory = (ctypes.c_int64 * 5)(9, 9, 0)
     characters = ctypes.addressof(memory) + 24
     ctypes.memmove(characters, b"aten::add", 9)
     text = ctypes.c_int64(characters)
-    with call_rows._OWN_MEMORY.open("rb", 0) as file:
-        assert call_rows._text(file, ctypes.addressof(text)) == "aten::add"
+    with in_memory._OWN_MEMORY.open("rb", 0) as file:
+        assert in_memory._text(file, ctypes.addressof(text)) == "aten::add"
     code = Compiled([writes.length_of])
     length = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address(writes.length_of))
     assert length(ctypes.addressof(text)) == 9
@@ -135,4 +135,5 @@ def test_a_shape_that_is_not_stored_inline_is_said_to_be_unknown(
         torch.ones((1, 1, 1, 1, 1, 2), requires_grad=True).exp().sum().backward()
 
     _, trace = recorded(program, "graph")
-    assert any("shapes, dtypes and devices of results" in note for note in trace.notes)
+    (text,) = trace.meta["not_shown"]
+    assert text.startswith("shapes, dtypes and devices of results")

@@ -178,8 +178,10 @@ class PyTorchCalls:
             return ""
         known = self._names.get(word)
         if known is None:
+            from gradscope.watch.called.in_memory import name_at  # it imports PyTorch
+
             try:
-                name, _ = observed.name_at(word)
+                name, _ = name_at(word)
             except (OSError, ValueError):
                 name = ""  # its library has been unloaded
             known = self._names[word] = name.removeprefix("aten::")
