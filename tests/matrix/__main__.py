@@ -3,6 +3,7 @@
 make matrix                                 # all cells: hours, and 12 GB in .venv-matrix
 make matrix ARGS='2.10.0 3.14'              # the cells of these versions of PyTorch and Python
 make matrix ARGS='--random 2000 2.6.0'      # more random programs
+make matrix ARGS='--check 2.14.1'           # compare with versions.json, as CI does
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> int:
     asked.add_argument("--folder", type=Path, default=HOUSE / ".venv-matrix")
     asked.add_argument("--random", type=int, default=200, help="how many random programs")
     asked.add_argument("--level", default="engine")
-    asked.add_argument("--remove", action="store_true", help="each PyTorch after its cells")
+    asked.add_argument("--check", action="store_true", help="write nothing; fail on a new difference")
     options = asked.parse_args()
     folder: Path = options.folder.resolve()
     folder.mkdir(exist_ok=True)
@@ -44,11 +45,22 @@ def main() -> int:
     wrong = False
     for cell in chosen(options.versions):
         began = time.monotonic()
-        found = results[cell.name] = result(cell, options, folder)
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        found, before = result(cell, options, folder), results.get(cell.name, {})
         print(f"{cell.name}: {in_short(found)} ({time.monotonic() - began:.0f} s)", flush=True)
         wrong |= any(found.get(key) for key in ("crashed", "changed", "whole_changed"))
+        if options.check:
+            wrong |= are_new(cell.name, found.get("differ", {}), before.get("differ", {}))
+            continue
+        results[cell.name] = found
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return int(wrong)
+
+
+def are_new(cell: str, differ: dict[str, str], before: dict[str, str]) -> bool:
+    """Whether programs differ that did not differ before; they are printed."""
+    for name in (new := sorted(differ.keys() - before.keys())):
+        print(f"{cell}: {name}: {differ[name]}", flush=True)
+    return bool(new)
 
 
 def chosen(versions: list[str]) -> list[Cell]:

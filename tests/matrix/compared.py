@@ -15,8 +15,10 @@ from gradscope.trace.load_save import load
 from gradscope.trace.trace import Trace
 
 LONGEST = 160
-WORDS = re.compile(r"(failed: \w+): .*")
+WORDS = re.compile(r"(failed: \w+|^error .* message) .*")
 """The words of an error, which differ between versions of PyTorch."""
+
+SHAPES = re.compile(r" takes .*")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,12 @@ def difference(trace: Trace, reference: Trace) -> str:
 
 def lines(trace: Trace, other: Trace) -> Iterator[str]:
     """What a trace says, without what the other cannot say."""
-    return (WORDS.sub(r"\1", line) for line in likeness(trace, absent=not_seen(trace, other)))
+    hidden = " ".join([*trace.meta.get("not_shown", ()), *other.meta.get("not_shown", ())])
+    for line in likeness(trace, absent=not_seen(trace, other)):
+        if "saved values" in hidden and line.startswith("  keeps "):
+            continue
+        told = WORDS.sub(r"\1", line)
+        yield SHAPES.sub("", told) if "shapes" in hidden else told
 
 
 def new_findings(folder: Path, reference: Path) -> dict[str, list[str]]:

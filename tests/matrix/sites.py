@@ -7,6 +7,7 @@ found. Needs gcc, readelf and nm. About 1 GB a version instead of 5.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -25,6 +26,7 @@ def site(pytorch: str, python: str, folder: Path) -> Path:
     where = folder / f"torch-{pytorch}-py{python}"
     if not (where / "complete").exists():
         wheels = where / "wheels"
+        os.environ["PIP_CONFIG_FILE"] = os.devnull  # it may admit fewer versions
         ran(
             sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
             "--python-version", python, "--implementation", "cp", "-d", str(wheels),

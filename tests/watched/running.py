@@ -37,6 +37,7 @@ SETTINGS = {
     "PYTHONHASHSEED": "0",
     "PYTHONWARNINGS": "default",  # also those that Python does not show: none may be ours
     "TOKENIZERS_PARALLELISM": "false",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # workers warn at exit, or not
 }
 
 

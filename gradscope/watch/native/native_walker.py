@@ -31,6 +31,7 @@ from gradscope.watch.native.layout import (
     NotFound,
     described_at,
     in_custom,
+    kinds_of_inputs,
     layout,
 )
 from gradscope.watch.native.records import RECORDING, TABLE, NativeNodeRecord
@@ -381,7 +382,9 @@ def _ready(frees: int) -> tuple[Callables, NativeLayout]:
     found = layout()
     folder = Path(torch.__file__).parent / "lib"
     for name, functions in LIBRARIES.items():
-        library = next((p for p in folder.glob(f"lib{name}.*") if p.suffix in _SUFFIXES), None)
+        library = next(
+            (p for p in folder.glob(f"lib{name}.*") if p.suffix in {".so", ".dylib"}), None
+        )
         if library is None:
             raise NotFound(f"there is no lib{name}")
         handle = ctypes.CDLL(str(library))
@@ -392,8 +395,6 @@ def _ready(frees: int) -> tuple[Callables, NativeLayout]:
                 raise NotFound(str(error)) from None
     lookups.own_frees = own_function("own_frees", frees, 1)
     in_custom()
+    _ = SHOWS_INPUTS or kinds_of_inputs()  # now, not in the middle of the program
     own = native_walk.walk, native_walk.walk_behind, native_walk.exchange, more_forms
     return Callables(dict.fromkeys(own, ONE)), found
-
-
-_SUFFIXES = (".so", ".dylib")
