@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -36,7 +37,9 @@ def main() -> int:
     asked.add_argument("--folder", type=Path, default=HOUSE / ".venv-matrix")
     asked.add_argument("--random", type=int, default=200, help="how many random programs")
     asked.add_argument("--level", default="engine")
-    asked.add_argument("--check", action="store_true", help="write nothing; fail on a new difference")
+    asked.add_argument(
+        "--check", action="store_true", help="write nothing; fail on a new difference"
+    )
     options = asked.parse_args()
     folder: Path = options.folder.resolve()
     folder.mkdir(exist_ok=True)
@@ -47,6 +50,8 @@ def main() -> int:
         began = time.monotonic()
         found, before = result(cell, options, folder), results.get(cell.name, {})
         print(f"{cell.name}: {in_short(found)} ({time.monotonic() - began:.0f} s)", flush=True)
+        if cell == REFERENCE and "not_run" in found:
+            break  # there is nothing to compare with
         wrong |= any(found.get(key) for key in ("crashed", "changed", "whole_changed"))
         if options.check:
             wrong |= are_new(cell.name, found.get("differ", {}), before.get("differ", {}))
@@ -75,8 +80,14 @@ def result(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, A
     if python is None:
         return {"not_run": f"Python {cell.python} is not installed here"}
     here = python == sys.executable and torch.__version__.startswith(f"{cell.pytorch}+")
-    place = folder if here else site(cell.pytorch, cell.python, folder)
+    place = folder
     if not here:
+        try:
+            place = site(cell.pytorch, cell.python, folder)
+        except subprocess.CalledProcessError as error:
+            return {
+                "not_run": f"PyTorch {cell.pytorch} is not there: {error.stderr.strip()[-200:]}"
+            }
         python = interpreter(python, place, folder / f"env-{cell.pytorch}-py{cell.python}")
     traces = folder / "traces" / cell.name
     shutil.rmtree(traces, ignore_errors=True)

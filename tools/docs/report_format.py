@@ -9,6 +9,13 @@ from enum import Enum, IntEnum
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from gradscope.analysis.answers.compiled_facts import (
+    BrokenAt,
+    CompiledAgain,
+    CompiledFacts,
+    CompiledOp,
+    RegionInside,
+)
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.modules import ModuleFacts
@@ -66,6 +73,11 @@ OBJECTS = (
     LineTiming,
     RankWaits,
     RankWait,
+    CompiledFacts,
+    BrokenAt,
+    CompiledAgain,
+    RegionInside,
+    CompiledOp,
 )
 _COMMENT = re.compile(r"^    (\w+): [^#\n]*#\s*(.+)$", re.MULTILINE)
 ONLY_JSON = (

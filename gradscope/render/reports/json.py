@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from enum import IntEnum
 from typing import Any
 
 from gradscope.analysis.findings import Finding
@@ -34,8 +35,18 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "modules": [asdict(module) for module in report.modules],
         "lines": [asdict(line) for line in report.lines],
         "waits": asdict(report.waits),
+        "compiled": _named(asdict(report.compiled)),
     }
     return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _named(value: Any) -> Any:
+    """The same with names in place of the numbers of enums."""
+    if isinstance(value, dict):
+        return {key: _named(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_named(each) for each in value]
+    return value.name.lower() if isinstance(value, IntEnum) else value
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
