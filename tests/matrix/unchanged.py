@@ -15,9 +15,9 @@ from tests.watched.running import LEVELS, Outcome, differences, run
 NAMES = (
     "autograd/checkpointing", "autograd/custom_function", "autograd/double_backward",
     "autograd/functional", "autograd/hooks", "autograd/in_place_errors", "autograd/saved_tensors",
-    "distributed/fake_group", "sharded/dtensors", "tensors/subclasses", "training/autocast",
-    "training/compiled", "training/compiled_hooks", "training/copied_models",
-    "training/data_workers", "training/optimizers",
+    "distributed/fake_group", "tensors/subclasses", "training/autocast", "training/compiled",
+    "training/compiled_hooks", "training/copied_models", "training/data_workers",
+    "training/optimizers",
 )  # fmt: skip
 
 BEGINS = "-- program "
