@@ -108,6 +108,10 @@ class HookedBackward:
             for index, root in enumerate(asked.roots):
                 self._waiting.setdefault(root, []).append(Arrival(0, index, 0, 0, None))
 
+    def on_one_thread(self) -> bool:
+        """Whether one thread ran all its nodes."""
+        return len(self._threads) <= 1
+
     def has_root(self, node: HookedNode) -> bool:
         """Whether the backward begins with this node."""
         return self._asked is not None and any(node.number == nr for nr, _ in self._asked.roots)

@@ -159,7 +159,8 @@ class HookedRunObserver:
         if not task.certain:
             return BackwardRuns(_nothing, thread=task.caller)
         ran = _stretch(task)
-        ran.gradients = SeenGradients(task.took, task.added)
+        if task.on_one_thread():  # else gradients may arrive in another order than hooks are called
+            ran.gradients = SeenGradients(task.took, task.added)
         return ran
 
     def _over(self, task: HookedBackward, handed: Sequence[Any]) -> None:

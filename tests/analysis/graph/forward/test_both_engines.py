@@ -19,6 +19,7 @@ NO_WAY_BACK = "a trace of PyTorch holds no nodes that no backward comes to"
 IN_PLACE = "one engine writes gates in place, through views of one memory"
 SLICES = "what our engine calls by the write, PyTorch calls CopySlices"
 OTHERWISE = {
+    "densities": NO_WAY_BACK,
     "penalty": NO_WAY_BACK,
     "attention": NO_WAY_BACK,
     "plain_recurrence": NO_WAY_BACK,
@@ -26,6 +27,7 @@ OTHERWISE = {
     "recurrent_cell": IN_PLACE,
     "gated_cell": IN_PLACE,
     "gated_recurrence": IN_PLACE,
+    "packed_recurrence": IN_PLACE,
     "padding": SLICES,
     "through_a_view": SLICES,
     "into_rows": SLICES,

@@ -1,4 +1,5 @@
 """A compiled model whose hooks break its graph: the compiler is to find no frame of a watcher's."""
+# true: GS803 because a block returns zeros for these weights
 
 import torch
 
