@@ -15,7 +15,7 @@ from gradscope.trace.load_save import load
 from gradscope.trace.trace import Trace
 
 LONGEST = 160
-WORDS = re.compile(r"(failed: \w+:|^error .* message) .*")
+WORDS = re.compile(r"(failed: \w+:|error .* message) .*")
 """The words of an error, which differ between versions of PyTorch."""
 
 SHAPES = re.compile(r" takes .*")
