@@ -62,7 +62,7 @@ def lines(trace: Trace, other: Trace) -> Iterator[str]:
     """What a trace says, without what the other cannot say."""
     hidden = " ".join([*trace.meta.get("not_shown", ()), *other.meta.get("not_shown", ())])
     for line in likeness(trace, absent=not_seen(trace, other)):
-        if "saved values" in hidden and line.startswith("  keeps "):
+        if "saved values" in hidden and line.lstrip().startswith(("keeps ", "saved_released ")):
             continue
         told = WORDS.sub(r"\1", line)
         yield SHAPES.sub("", told) if "shapes" in hidden else told

@@ -59,8 +59,9 @@ class Unpacked:
         for slot in slots:
             custom = slot == CUSTOM
             try:
-                value = _custom.__get__(node) if custom else getattr(node, f"_saved_{slot}")
-            except RuntimeError:  # released, or written to since
+                with torch._C._DisableTorchDispatch():  # no code of a subclass runs
+                    value = _custom.__get__(node) if custom else getattr(node, f"_saved_{slot}")
+            except (RuntimeError, NotImplementedError):  # released, written to since, or a wrapper
                 continue
             many = value if type(value) is tuple else (value,)
             own = None if custom else own_result(node.name(), slot)
