@@ -5,27 +5,18 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable
-from importlib import import_module
-from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.programs.language import Program, programs
-
-ROOMS = ("autograd", "formulas", "layers", "writes_and_steps")
+from tests.programs.ordinary import ROOMS, programs_of
 
 
 def ordinary() -> dict[str, Callable[[Any], None]]:
     """The programs of tests/programs/ordinary by name."""
-    rooms = [import_module(f"tests.programs.ordinary.{room}") for room in ROOMS]
-    return {
-        name: each
-        for room in rooms
-        for name, each in vars(room).items()
-        if isfunction(each) and not name.startswith("_")
-    }
+    return {each.__name__: each for room in ROOMS for each in programs_of(room)}
 
 
 def draw(count: int, start: int, file: Path) -> None:

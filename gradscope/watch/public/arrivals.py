@@ -83,7 +83,6 @@ class HookedBackward:
     def __init__(self, asked: BackwardCall | None, ring: PublicRing | None) -> None:
         self.caller = threading.get_ident()
         self.task: int | None = None  # PyTorch's number of the graph task, when it is known
-        self.outermost = False
         self.certain = True  # whether all runs on other threads could be assigned
         self.rows: list[list[int]] = []
         """Runs: begin, end (0: not ended), sequence number, number of the run, thread, node."""

@@ -84,7 +84,6 @@ class HookedRunObserver:
 
     def begins(self, asked: BackwardCall | None = None) -> None:
         task = HookedBackward(asked, self._ring)
-        task.outermost = task_here() < 0
         with self._lock:
             self._open.append(task)
 
@@ -105,10 +104,9 @@ class HookedRunObserver:
                     return task
             if node is None or number < 0:
                 return None
-            waiting = [task for task in self._open if task.task is None]
             possible = [task for task in self._own() if task.task is None][-1:]
             if not possible:
-                possible = [task for task in waiting if task.has_root(node)]
+                possible = [t for t in self._open if t.task is None and t.has_root(node)]
             if len(possible) == 1:
                 possible[0].task = number
                 return possible[0]
@@ -180,7 +178,7 @@ def _stretch(task: HookedBackward, *, over: bool = False) -> BackwardRuns:
     ran = of_columns(
         np.array(rows, np.int64).reshape(-1, len(RunColumns._fields) + 1).T[:-1].copy()
     )
-    ran.thread, ran.outermost = task.caller, task.outermost
+    ran.thread = task.caller
     return ran
 
 

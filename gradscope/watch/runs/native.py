@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from gradscope.watch import observer as at
 from gradscope.watch.listener import NO_RUNS, BackwardCall, BackwardRuns, ranges
+from gradscope.watch.runs.engine_threads import task_here
 from gradscope.watch.runs.of_tasks import (
     UNKNOWN,
     has_columns,
@@ -23,8 +23,6 @@ from gradscope.watch.runs.of_tasks import (
 )
 
 Ints = NDArray[np.int64]
-
-_task_here = torch._C._current_graph_task_id
 
 ENOUGH = 1 << 14
 """Number of rows that are read at once, if they were not requested before."""
@@ -68,7 +66,7 @@ class NativeRunObserver:
                 observer.again()
                 place = observer.place()
             ran = BackwardRuns(self._reads, place, local.thread)
-            ran.outermost = _task_here() < 0
+            ran.outermost = task_here() < 0
             self._open.append(ran)
             local.all_ran.append(ran)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
-from importlib import import_module
-from inspect import isfunction
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,12 +18,12 @@ from tests.analysis.likeness.engines import (
     script_on_gradscope,
     script_on_pytorch,
 )
+from tests.programs.ordinary import ROOMS, programs_of
 from tests.shared.searching import SEARCHING
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 HERE = Path(__file__).parents[3]
-ROOMS = ("autograd", "formulas", "layers", "writes_and_steps")
 EVERY = 1 if SEARCHING else 3
 """In every run of the tests one script in so many is asked, in `make search` all."""
 
@@ -64,13 +61,6 @@ IN_MEMORY = {
 What a kernel's result shares its memory with decides, and nothing else sees it.
 """
 OF_MEMORY = frozenset({"buffer_added.in_place", "accumulate.how"})
-
-
-def programs_of(room: str) -> list[Callable[[Any], None]]:
-    module = import_module(f"tests.programs.ordinary.{room}")
-    return [
-        each for name, each in vars(module).items() if isfunction(each) and not name.startswith("_")
-    ]
 
 
 def differences(ours: Trace, theirs: Trace, name: str) -> list[str]:

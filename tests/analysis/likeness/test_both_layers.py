@@ -7,7 +7,7 @@ import difflib
 import pytest
 
 from tests.analysis.likeness.engines import lines, on_pytorch
-from tests.analysis.likeness.test_both_engines import ROOMS, programs_of
+from tests.programs.ordinary import ROOMS, programs_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -11,7 +11,8 @@ from gradscope.analysis.graph.forward.flows import Flows
 from gradscope.trace.schema import NONE, Node
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import on_gradscope, on_pytorch
-from tests.analysis.likeness.test_both_engines import EVERY, ROOMS, programs_of
+from tests.analysis.likeness.test_both_engines import EVERY
+from tests.programs.ordinary import ROOMS, programs_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
