@@ -2,7 +2,7 @@
 
 CPU time counts what threads of gradscope do beside the program, too, and depends less on what else
 the machine is doing. A step of n operations takes a + b·n longer when it is watched. Both are
-fitted to the medians of steps of several sizes. The results go to docs/costs.json, which
+fitted to the medians of steps of several sizes. The results go to bench/costs.json, which
 docs/versions.md shows.
 """
 
@@ -29,7 +29,7 @@ LEVELS = ("graph", "engine", "values", "full")
 GOALS = {"graph": (15, 0.6), "engine": (60, 1.5), "values": (80, 2.5)}
 """Microseconds per step and per node, with machine code."""
 
-RESULTS = Path(__file__).parents[1] / "docs/costs.json"
+RESULTS = Path(__file__).parent / "costs.json"
 
 
 def main() -> None:

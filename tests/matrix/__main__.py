@@ -1,9 +1,9 @@
-"""Record the same programs in many cells, compare them, and update docs/versions.json.
+"""Record the same programs in many cells, compare them, and update tests/matrix/results.json.
 
 make matrix                                 # all cells: hours, and 12 GB in .venv-matrix
 make matrix ARGS='2.10.0 3.14'              # the cells of these versions of PyTorch and Python
 make matrix ARGS='--random 2000 2.6.0'      # more random programs
-make matrix ARGS='--check 2.14.1'           # compare with versions.json, as CI does
+make matrix ARGS='--check 2.14.1'           # compare with results.json, as CI does
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.matrix.programs import draw, ordinary
 from tests.matrix.sites import site
 from tests.matrix.unchanged import NAMES, changed
 
-RESULTS = HOUSE / "docs/versions.json"
+RESULTS = HOUSE / "tests/matrix/results.json"
 
 
 def main() -> int:
@@ -75,7 +75,7 @@ def chosen(versions: list[str]) -> list[Cell]:
 
 
 def result(cell: Cell, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """What holds in a cell, as it stands in docs/versions.json."""
+    """What holds in a cell, as it stands in tests/matrix/results.json."""
     python = find_python(cell.python)
     if python is None:
         return {"not_run": f"Python {cell.python} is not installed here"}
