@@ -2,7 +2,8 @@
 
 CPU time counts what threads of gradscope do beside the program, too, and depends less on what else
 the machine is doing. A step of n operations takes a + b·n longer when it is watched. Both are
-fitted to the medians of steps of several sizes. The results go to bench/costs.json, which
+fitted to the medians of steps of several sizes. The first steps of a recording are not measured:
+they also search the program for kept graphs, six times in all. The results go to bench/costs.json, which
 docs/versions.md shows.
 """
 
@@ -24,7 +25,8 @@ from bench.measure import report
 from bench.watching import recorded
 
 SIZES = (4, 64, 256, 1024)
-ROUNDS = 9
+WARM_UP = 16
+ROUNDS = 5
 LEVELS = ("graph", "engine", "values", "full")
 GOALS = {"graph": (15, 0.6), "engine": (60, 1.5), "values": (80, 2.5)}
 """Microseconds per step and per node, with machine code."""
@@ -78,7 +80,7 @@ def measured(level: str, *, native: bool) -> tuple[float, float]:
         for _ in range(ROUNDS):
             plain = seconds(one, steps)
             with recorded(level, native=native) as finish:
-                seconds(one, 3)
+                seconds(one, WARM_UP, finish)
                 watched = seconds(one, steps, finish)
             plain = (plain + seconds(one, steps)) / 2
             more[size].append(1e6 * (watched - plain) / steps)
