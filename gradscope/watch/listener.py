@@ -60,6 +60,23 @@ class TracebackWithRecord(list[str]):
         self.record = record
 
 
+class RankGroup(NamedTuple):
+    """A process group of PyTorch."""
+
+    name: str  # the same on all of its ranks
+    described: str
+    members: tuple[int, ...]
+
+
+class Exchange(NamedTuple):
+    """What a rank passes in a collective."""
+
+    group: RankGroup | None  # None: this rank is not in it
+    shape: Sequence[int]
+    dtype: Any  # None: it passes no tensor
+    frame: FrameType  # that called it
+
+
 class NodeRecord(Protocol):
     """The record of a node's creation: a `PythonNodeRecord` or a `NativeNodeRecord`."""
 
@@ -313,10 +330,8 @@ class Listener(ProgramListener, Protocol):
         """After a hook: the leaf whose gradient it received, or its result."""
         ...
 
-    def exchanges(
-        self, token: Any, group: str, ranks: int, shape: Sequence[int], dtype: Any
-    ) -> None:
-        """A collective, whose span has this token, passes a tensor (dtype None: none)."""
+    def exchanges(self, token: Any, passed: Exchange) -> None:
+        """A collective, whose span has this token, began."""
         ...
 
     def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.lookups import Ids, member
-from gradscope.trace.schema import NONE, Collective, Mark, Phase, Span
+from gradscope.trace.schema import NONE, Collective, Mark, Phase, ProcessGroup, Span
 from gradscope.trace.trace import Trace
 
 
@@ -46,7 +46,8 @@ def spans(trace: Trace) -> tuple[NamedSpan, ...]:
     """All spans, in the order in which they started; outer ones first."""
     table = trace.table(Span)
     order = np.lexsort((table["id"], table["begin"]))
-    exchanged = {row.span: _in_words(row) for row in trace.rows(Collective)}
+    groups = {row.id: row for row in trace.rows(ProcessGroup)}
+    exchanged = {row.span: _in_words(row, groups.get(row.group)) for row in trace.rows(Collective)}
     return tuple(
         NamedSpan(
             row.id, row.name, member(Phase, row.phase), row.thread, row.step, row.begin, row.end,
@@ -56,9 +57,9 @@ def spans(trace: Trace) -> tuple[NamedSpan, ...]:
     )  # fmt: skip
 
 
-def _in_words(row: Collective) -> str:
+def _in_words(row: Collective, group: ProcessGroup | None) -> str:
     sizes = f"[{', '.join(map(str, row.shape))}]" if row.shape else "scalar"
-    among = f"{row.ranks} ranks of {row.group}" if row.ranks else ""
+    among = "" if group is None else f"{len(group.members)} ranks of {group.described}"
     return ", ".join(part for part in (f"{sizes} {row.dtype}" * bool(row.dtype), among) if part)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.session import Session
     from gradscope.watch.called.compiling import CompilerEvent
-    from gradscope.watch.listener import BackwardCall, BackwardRuns
+    from gradscope.watch.listener import BackwardCall, BackwardRuns, Exchange
     from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
@@ -228,12 +228,11 @@ class PyTorchListener(ProgramNotes):
         """A callback at the end of a backward."""
         self.tasks.called_back(self.tasks.here(self.local.state.task), callback)
 
-    def exchanges(
-        self, token: Any, group: str, ranks: int, shape: Sequence[int], dtype: Any
-    ) -> None:
+    def exchanges(self, token: Any, passed: Exchange) -> None:
         """What a collective passes."""
-        text, _ = self.tensors.kinds.dtype(dtype)
-        self.tensors.shards.exchanges(token, group, ranks, tuple(shape), text)
+        text, _ = self.tensors.kinds.dtype(passed.dtype)
+        stack = self.session.sites.of(passed.frame)
+        self.tensors.shards.exchanges(token, passed, text, stack)
 
     # -- level `values` -------------------------------------------------------------------------
 

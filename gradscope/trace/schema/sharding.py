@@ -5,8 +5,10 @@ from __future__ import annotations
 from gradscope.trace.schema.declare import (
     NONE,
     Ints,
+    ProcessGroupId,
     Row,
     SpanId,
+    StackId,
     TensorId,
     TensorIds,
     Text,
@@ -40,12 +42,25 @@ class Gathered(Row):
     names: Texts = ()  # of the parameters, by FSDP's names
 
 
+@table("process_group")
+class ProcessGroup(Row):
+    """A group of ranks that call collectives together. Ranks may have different ids for it."""
+
+    id: int
+    name: Text = ""  # by which PyTorch knows it on all of its ranks: "0", "mesh_data"
+    described: Text = ""  # the name for people: "default_pg", "mesh_data"
+    members: Ints = ()  # its ranks, by their numbers in the whole program
+
+
 @table("collective")
 class Collective(Row):
-    """What a collective operation exchanges. Its name and times are those of its span."""
+    """What a collective operation exchanges. Its name and times are those of its span.
+
+    The collectives of a group are in the order in which this rank called them.
+    """
 
     span: SpanId = NONE
-    group: Text = ""  # the name of the group: "default_pg", "mesh_data"
-    ranks: int = 0  # number of ranks in the group
+    group: ProcessGroupId = NONE  # NONE: this rank is not in the group
+    stack: StackId = NONE  # the line of the program that called it, directly or not
     shape: Ints = ()  # of the tensor that this rank passes; of several, the first
     dtype: Text = ""  # "": it passes no tensor

@@ -16,9 +16,12 @@ import torch.distributed as dist
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.by_identity import is_a
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
+from gradscope.watch.listener import Exchange, RankGroup
 from gradscope.watch.unseen import stands_for, unseen
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
 
@@ -43,13 +46,17 @@ def _places(function: Any) -> dict[str, int]:
         return {}
 
 
-def _group(asked: Any) -> tuple[str, int]:
-    """The name of a group and its number of ranks; None is the group of all ranks."""
+def _group(asked: Any) -> RankGroup | None:
+    """The group that is meant by an argument; None is the group of all ranks."""
     group: Any = dist.group.WORLD if asked is None else asked
     if not is_a(group, dist.ProcessGroup):
-        return "", 0
-    named = getattr(group, "group_desc", "undefined")
-    return str(group.group_name if named == "undefined" else named), int(group.size())
+        return None
+    name, described = str(group.group_name), str(getattr(group, "group_desc", "undefined"))
+    return RankGroup(
+        name,
+        name if described == "undefined" else described,
+        tuple(dist.get_process_group_ranks(group)),
+    )
 
 
 def _first(passed: Any) -> Any:
@@ -79,15 +86,14 @@ class Collectives:
     def _told(self, name: str, own: Any) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
-        def exchanges(token: Any, given: Any, more: Any) -> None:
+        def exchanges(token: Any, given: Any, more: Any, frame: FrameType) -> None:
             asked = {name: given[at] for name, at in _places(own).items() if at < len(given)} | more
-            group, ranks = _group(asked.get("group"))
+            group = _group(asked.get("group"))
             tensor = _first(next((asked[name] for name in PASSED if name in asked), None))
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)
-            listener.exchanges(
-                token, group, ranks, shape, tensor if tensor is None else tensor.dtype
-            )
+            dtype = None if tensor is None else tensor.dtype
+            listener.exchanges(token, Exchange(group, shape, dtype, frame))
 
         @passed_over
         def call(*given: Any, **more: Any) -> Any:
@@ -97,7 +103,7 @@ class Collectives:
             shown = f"{name}, asynchronous" if more.get("async_op") else name
             token = guarded("a collective began", listener.span_begins, shown, "collective")
             if token is not None:
-                guarded("a collective began", exchanges, token, given, more)
+                guarded("a collective began", exchanges, token, given, more, sys._getframe(1))
             try:
                 return own(*given, **more)
             except BaseException as error:

@@ -12,7 +12,7 @@ from weakref import ref
 
 from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Collective, Gathered, Shard, Tensor
+from gradscope.trace.schema import NONE, Collective, Gathered, ProcessGroup, Shard, Tensor
 from gradscope.watch.in_place.sharded import (
     flattened_in,
     gathered_in,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gradscope.trace.writer import Writer
+    from gradscope.watch.listener import Exchange, RankGroup
 
 
 class ShardRows:
@@ -41,6 +42,8 @@ class ShardRows:
         """By the id() of a leaf that FSDP fills: the leaf, its parameter, and the name of that."""
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
+        self._groups: dict[RankGroup, int] = {}
+        self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
         self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
 
     def met(self, module: Any) -> None:
@@ -92,11 +95,18 @@ class ShardRows:
         numbers = [self._number_of(each) for each in parameters]
         self._gathered.append((number, [each for each in numbers if each != NONE], names))
 
-    def exchanges(
-        self, span: int, group: str, ranks: int, shape: tuple[int, ...], dtype: int
-    ) -> None:
-        """A collective passes a tensor with this shape."""
-        self._collectives.append((span, self._writer.intern(group), ranks, shape, dtype))
+    def exchanges(self, span: int, passed: Exchange, dtype: int, stack: int) -> None:
+        """A collective passes a tensor."""
+        group = NONE if passed.group is None else self._group(passed.group)
+        self._collectives.append((span, group, stack, tuple(passed.shape), dtype))
+
+    def _group(self, group: RankGroup) -> int:
+        number = self._groups.get(group)
+        if number is None:
+            number = self._groups[group] = len(self._groups)
+            texts = map(self._writer.intern, (group.name, group.described))
+            self._new_groups.append((number, *texts, group.members))
+        return number
 
     def flush(self, merged: Mapping[int, int]) -> None:
         """Pass new rows to the writer; `merged`: tensors that are the same as others."""
@@ -109,7 +119,9 @@ class ShardRows:
             rows = {"tensor": tensor, "local": [*local], "placements": texts}
             self._writer.block(Shard, rows)
             self._writer.block(Tensor, {"id": tensor, "bytes": [*sizes]}, amend=True)
-        names = "span", "group", "ranks", "shape", "dtype"
+        names = "id", "name", "described", "members"
+        put(self._writer.block, ProcessGroup, names, self._new_groups)
+        names = "span", "group", "stack", "shape", "dtype"
         put(self._writer.block, Collective, names, self._collectives)
         if gathered:
             leaf, parameters, names = zip(*gathered, strict=True)
