@@ -194,6 +194,6 @@ def findings_of(trace: Trace, rule: Rule, guard: Guard) -> list[Finding]:
     """What a rule finds; if it raises, what it found before that."""
     found: list[Finding] = []
     name = f"{rule.id} {rule.slug}"
-    every = of_each_rank(trace, rule.findings)
+    every = rule.findings(trace) if rule.across else of_each_rank(trace, rule.findings)
     guard.tried(name, lambda: found.extend(every), None, rule=rule.id)
     return guard.tried(name, lambda: [located(trace, each) for each in found], found, rule=rule.id)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.whose import listed
 from gradscope.trace.trace import Trace
 
 
@@ -28,7 +29,7 @@ def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -
         if len(ranks) == len(every):
             where = f"on all {len(every)} ranks"
         else:
-            where = f"on rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+            where = f"on {listed(ranks)}"
         yield replace(finding, message=f"{finding.message} ({where})", ranks=tuple(ranks))
 
 

@@ -18,7 +18,7 @@ from gradscope.trace.schema.declare import columns
 from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
-TELLS = ("thread", "task", "node", "tensor")
+TELLS = ("thread", "task", "node", "tensor", "span", "leaf", "group")
 """Columns that show the rank of a row without an id, the most reliable first."""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 import numpy as np
 
 from gradscope.analysis.lookups import Ids
@@ -39,6 +42,16 @@ def on_ranks(trace: Trace) -> str:
     """As in " on 2 ranks", after the name of a step; "" in the trace of one process."""
     many = len(trace.once(RankOf).numbers)
     return f" on {many} ranks" if many else ""
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """As in "rank 1" or "ranks 0, 2 to 5"."""
+    runs = [[*run] for _, run in groupby(enumerate(sorted(ranks)), key=lambda each: each[1] - each[0])]
+    parts = []
+    for run in runs:
+        first, last = run[0][1], run[-1][1]
+        parts += [f"{first} to {last}"] if last > first + 1 else map(str, range(first, last + 1))
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(parts)}"
 
 
 def ranked(rank: int) -> str:

@@ -59,11 +59,12 @@ class Rule:
     id: str
     slug: str
     severity: Severity
-    needs: str  # see `rule`, as for the last three
+    needs: str  # see `rule`, as for the rest
     function: RuleFunction
     reads: tuple[str, ...] = ()
     steps: str = ""
     fully: str = ""
+    across: bool = False
 
     @property
     def explanation(self) -> str:
@@ -139,6 +140,7 @@ def rule(
     reads: tuple[str, ...] = (),
     steps: str = "",
     fully: str = "",
+    across: bool = False,
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Declare a rule: a generator of findings, with the explanation as its docstring.
 
@@ -150,6 +152,7 @@ def rule(
     steps   which steps must be complete: "each" one (it counts, or looks for what never happens),
             or from the "first" one on (it needs the start); "" where any part of a run will do
     fully   the level below which it checks only some steps; it runs anyway, and says so
+    across  it compares ranks: it gets a merged trace as a whole, and not rank by rank
     """
     assert {needs, fully or needs} <= {*LEVELS}, f"{id}: the levels are {LEVELS}"
     assert steps in STEPS, f"{id}: {steps!r} is none of {[*STEPS]}"
@@ -157,7 +160,7 @@ def rule(
 
     def declare(function: RuleFunction) -> RuleFunction:
         assert id not in _RULES, f"two rules have the id {id}"
-        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps, fully)
+        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps, fully, across)
         return function
 
     return declare

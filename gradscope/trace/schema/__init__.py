@@ -46,7 +46,7 @@ HISTORY = {
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
     (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
-    (1, 14): "shard, gathered, process_group, collective; compiled regions: compilation, graph_break, region, "
+    (1, 14): "shard, gathered, replicated, process_group, collective; compiled regions: compilation, graph_break, region, "
     "region_kernel, region_op, node.region; runs of nodes on several threads (short.ran.thread)",
 }
 

@@ -42,6 +42,14 @@ class Gathered(Row):
     names: Texts = ()  # of the parameters, by FSDP's names
 
 
+@table("replicated")
+class Replicated(Row):
+    """Parameters that DistributedDataParallel keeps equal on all ranks of a group."""
+
+    group: ProcessGroupId = NONE
+    parameters: TensorIds = ()
+
+
 @table("process_group")
 class ProcessGroup(Row):
     """A group of ranks that call collectives together. Ranks may have different ids for it."""

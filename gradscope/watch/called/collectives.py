@@ -46,7 +46,7 @@ def _places(function: Any) -> dict[str, int]:
         return {}
 
 
-def _group(asked: Any) -> RankGroup | None:
+def group_of(asked: Any) -> RankGroup | None:
     """The group that is meant by an argument; None is the group of all ranks."""
     group: Any = dist.group.WORLD if asked is None else asked
     if not is_a(group, dist.ProcessGroup):
@@ -88,7 +88,7 @@ class Collectives:
 
         def exchanges(token: Any, given: Any, more: Any, frame: FrameType) -> None:
             asked = {name: given[at] for name, at in _places(own).items() if at < len(given)} | more
-            group = _group(asked.get("group"))
+            group = group_of(asked.get("group"))
             tensor = _first(next((asked[name] for name in PASSED if name in asked), None))
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)

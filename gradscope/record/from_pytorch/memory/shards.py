@@ -12,7 +12,7 @@ from weakref import ref
 
 from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Collective, Gathered, ProcessGroup, Shard, Tensor
+from gradscope.trace.schema import NONE, Collective, Gathered, ProcessGroup, Replicated, Shard, Tensor
 from gradscope.watch.in_place.sharded import (
     flattened_in,
     gathered_in,
@@ -20,6 +20,7 @@ from gradscope.watch.in_place.sharded import (
     is_sharded,
     local_part,
     placements_of,
+    replicated_by,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class ShardRows:
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
         self._groups: dict[RankGroup, int] = {}
+        self._replicated: list[tuple[int, list[int]]] = []
         self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
         self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
 
@@ -50,6 +52,12 @@ class ShardRows:
         """Called once for each module of a model."""
         if gathers(module):
             self._modules.append(ref(module))
+        if parameters := replicated_by(module):
+            from gradscope.watch.called.collectives import group_of  # it imports PyTorch
+
+            if group := group_of(getattr(module, "process_group", None)):
+                numbers = [self._number_of(each) for each in parameters]
+                self._replicated.append((self._group(group), numbers))
 
     def described(self, number: int, tensor: Any) -> None:
         """Called when a tensor gets its row."""
@@ -121,6 +129,7 @@ class ShardRows:
             self._writer.block(Tensor, {"id": tensor, "bytes": [*sizes]}, amend=True)
         names = "id", "name", "described", "members"
         put(self._writer.block, ProcessGroup, names, self._new_groups)
+        put(self._writer.block, Replicated, ("group", "parameters"), self._replicated)
         names = "span", "group", "stack", "shape", "dtype"
         put(self._writer.block, Collective, names, self._collectives)
         if gathered:

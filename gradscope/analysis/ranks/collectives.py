@@ -1,0 +1,114 @@
+"""Collectives of a merged trace, aligned across ranks: by their group, and their order in it.
+
+All ranks of a group must call the same collectives in the same order. So the first call of each
+rank in a group belongs together, the second one, and so on, until the ranks differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from math import prod
+
+import numpy as np
+
+from gradscope.analysis.ranks.clocks import GOES_ON
+from gradscope.analysis.ranks.whose import RankOf
+from gradscope.trace.schema import NONE, Collective, Phase, ProcessGroup, Span
+from gradscope.trace.trace import Trace
+
+SAME_SIZE = frozenset(("all_reduce", "broadcast", "reduce"))
+"""Collectives whose tensors have the same number of elements and the same dtype on all ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankCall:
+    """One rank's call of a collective."""
+
+    rank: int
+    span: int
+    name: str  # "all_reduce"
+    asynchronous: bool
+    stack: int
+    step: int
+    thread: int
+    begin: int
+    end: int  # NONE: it did not end
+    shape: tuple[int, ...] = ()
+    dtype: str = ""  # "": it passes no tensor
+
+    def fits(self, other: RankCall) -> bool:
+        """Whether two ranks may call these together."""
+        if self.name != other.name:
+            return False
+        if self.name not in SAME_SIZE or "" in (self.dtype, other.dtype):
+            return True
+        return (prod(self.shape), self.dtype) == (prod(other.shape), other.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalls:
+    """The calls of one group, by rank. Only ranks with a trace are included."""
+
+    described: str  # "default_pg"
+    members: tuple[int, ...]  # all ranks of the group
+    calls: dict[int, list[RankCall]]
+
+    @property
+    def together(self) -> list[list[RankCall]]:
+        """Calls that belong together, until ranks differ: in each list one call of each rank."""
+        found: list[list[RankCall]] = []
+        for calls in zip(*self.calls.values(), strict=False):
+            if not all(call.fits(calls[0]) for call in calls):
+                break
+            found.append([*calls])
+        return found
+
+    @property
+    def parted(self) -> dict[int, RankCall | None] | None:
+        """The first calls that differ, by rank; None for a rank that made no further call.
+
+        None if all ranks called the same.
+        """
+        for calls in zip_longest(*self.calls.values()):
+            first = next(call for call in calls if call is not None)
+            if any(call is None or not call.fits(first) for call in calls):
+                return dict(zip(self.calls, calls, strict=True))
+        return None
+
+
+def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
+    """The collectives of each group with several ranks; none in the trace of one process."""
+    ranks = trace.once(RankOf)
+    table = trace.table(Span)
+    chosen = np.flatnonzero(table["phase"] == Phase.COLLECTIVE)
+    rows = sorted(table.take(chosen), key=lambda row: row.begin)
+    if not rows or not ranks.numbers:
+        return ()
+    owners = ranks.of(Span.TABLE, np.array([row.id for row in rows], np.int64)).tolist()
+    exchanged = {row.span: row for row in trace.rows(Collective)}
+    groups = {row.id: row for row in trace.rows(ProcessGroup)}
+    every = ProcessGroup(NONE, members=ranks.numbers)  # of traces that do not have groups
+    found: dict[tuple[str, tuple[int, ...]], GroupCalls] = {}
+    for rank, row in zip(owners, rows, strict=True):
+        passed = exchanged.get(row.id)
+        group = every if passed is None else groups.get(passed.group)
+        if group is None or rank not in group.members:
+            continue
+        key = group.name, group.members
+        if key not in found:
+            calls: dict[int, list[RankCall]] = {
+                each: [] for each in ranks.numbers if each in group.members
+            }
+            found[key] = GroupCalls(group.described, group.members, calls)
+        found[key].calls[rank].append(_call(rank, row, passed))
+    return tuple(each for each in found.values() if len(each.calls) > 1)
+
+
+def _call(rank: int, row: Span, passed: Collective | None) -> RankCall:
+    name = row.name.removesuffix(GOES_ON)
+    passed = passed or Collective()
+    return RankCall(
+        rank, row.id, name, name != row.name, passed.stack, row.step, row.thread, row.begin,
+        row.end, passed.shape, passed.dtype,
+    )  # fmt: skip

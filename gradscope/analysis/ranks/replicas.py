@@ -1,0 +1,151 @@
+"""Parameters that DistributedDataParallel keeps equal, compared across ranks at optimizer steps.
+
+At each step that was measured, the norm of a parameter, and that of its gradient, must be the same
+on all ranks: each rank has added the same sums to the same values. Norms have four digits, so small
+differences are not seen. Steps are aligned by their number for each optimizer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from gradscope.analysis.identity.sites import own_site
+from gradscope.analysis.program.acts import Acts, Done, Optimizer
+from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.trace.schema import NONE, Op, ProcessGroup, Replicated, StepAct, Tensor
+from gradscope.trace.trace import Trace
+
+Group = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The first step at which ranks have different values of a replicated parameter."""
+
+    name: str  # of the parameter
+    what: str  # "gradient" or "parameter"
+    number: int  # of the step of the optimizer
+    values: dict[int, float]  # the norm, by rank
+    before: dict[int, tuple[float, ...]]  # the learning rates of the step before it, by rank
+    steps: dict[int, Done[StepAct]]  # by rank
+    since: dict[int, int]  # by rank, the time of the step before, from which on it is not known
+    tensors: dict[int, int]  # the parameter, by rank
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """The replicated parameters of one rank, by optimizer."""
+
+    rank: int
+    names: dict[int, str]
+    steps: tuple[Done[StepAct], ...]
+    order: dict[int, int]  # of each parameter, its index among those of the optimizer
+
+
+def drifts(trace: Trace) -> tuple[Drift, ...]:
+    """The first difference for each optimizer, if ranks differ until the end."""
+    if "ranks" not in trace.meta:
+        return ()
+    every = [found for part in trace.once(parts) for found in _replicas(part)]
+    together: dict[tuple[Group, int], list[_Replica]] = {}
+    for key, replica in every:
+        together.setdefault(key, []).append(replica)
+    found = (_first_drift(replicas) for replicas in together.values() if len(replicas) > 1)
+    return tuple(each for each in found if each is not None)
+
+
+def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:
+    """A rank that wrote the parameter before it differed at a line where others did not.
+
+    The rank, and the stack of the write. None: no such write was recorded.
+    """
+    if drift.what != "parameter":
+        return None
+    calls = trace.table(Op)
+    outputs, written = calls.ragged("outputs"), {}
+    for rank, tensor in drift.tensors.items():
+        of = np.unique(outputs.owners[outputs.values == tensor])
+        begin = calls.array("begin")[of]
+        of = of[(begin > drift.since.get(rank, 0)) & (begin < drift.steps[rank].t)]
+        stacks = calls.array("stack")[of].tolist()
+        written[rank] = {own_site(trace, stack): stack for stack in stacks if stack != NONE}
+    for rank, own in written.items():
+        for site, stack in own.items():
+            if any(site not in others for others in written.values()):
+                return rank, stack
+    return None
+
+
+def _replicas(part: RankPart) -> list[tuple[tuple[Group, int], _Replica]]:
+    """The replicated parameters of a rank, by group and the number of the optimizer."""
+    trace = part.trace
+    groups = {row.id: (row.name, row.members) for row in trace.rows(ProcessGroup)}
+    names = {row.id: row.name for row in trace.rows(Tensor)}
+    found = []
+    for row in trace.rows(Replicated):
+        group = groups.get(row.group, ("", ()))
+        for number, optimizer in enumerate(trace.once(Acts).optimizers):
+            order = _order(optimizer, row.parameters)
+            if order:
+                steps = optimizer.steps
+                found.append(((group, number), _Replica(part.rank, names, steps, order)))
+    return found
+
+
+def _order(optimizer: Optimizer, parameters: tuple[int, ...]) -> dict[int, int]:
+    places = {tensor: place for place, tensor in enumerate(optimizer.tensors)}
+    return {tensor: places[tensor] for tensor in parameters if tensor in places}
+
+
+def _first_drift(replicas: list[_Replica]) -> Drift | None:
+    if len({len(each.order) for each in replicas}) > 1:
+        return None
+    found: Drift | None = None
+    last: dict[int, Done[StepAct]] = {}
+    for number, steps in enumerate(zip(*(each.steps for each in replicas), strict=False)):
+        by_rank = {each.rank: step for each, step in zip(replicas, steps, strict=True)}
+        now = _difference(replicas, by_rank, number, last)
+        if now is None and _is_measured(replicas, by_rank):
+            found = None  # they agree again
+        found = found or now
+        last = by_rank
+    return found
+
+
+def _is_measured(replicas: list[_Replica], steps: Mapping[int, Done[StepAct]]) -> bool:
+    return all(len(steps[each.rank].facts.size) > max(each.order.values()) for each in replicas)
+
+
+def _difference(
+    replicas: list[_Replica],
+    steps: dict[int, Done[StepAct]],
+    number: int,
+    last: dict[int, Done[StepAct]],
+) -> Drift | None:
+    """What differs first at a step: parameters have their values before it."""
+    for what, column in (("parameter", "size"), ("gradient", "grad")):
+        for those in zip_longest(*(each.order.items() for each in replicas)):
+            values = {}
+            for replica, (_, place) in zip(replicas, those, strict=True):
+                cells = getattr(steps[replica.rank].facts, column)
+                values[replica.rank] = cells[place] if place < len(cells) else math.nan
+            known = [value for value in values.values() if not math.isnan(value)]
+            if len(known) == len(replicas) and len({*known}) > 1:
+                first, (tensor, _) = replicas[0], those[0]
+                ranks = [each.rank for each in replicas]
+                return Drift(
+                    first.names.get(tensor, ""),
+                    what,
+                    number,
+                    values,
+                    {rank: step.facts.lr for rank, step in last.items()},
+                    steps,
+                    {rank: step.t for rank, step in last.items()},
+                    {rank: each for rank, (each, _) in zip(ranks, those, strict=True)},
+                )
+    return None
