@@ -133,7 +133,10 @@ def inspect(
     """
     trace = trace if isinstance(trace, Trace) else load(trace)
     before = frozenset[str]() if known is None else known_ids(known)
-    chosen = choose(all_rules(), rules, ignore)
+    several = "ranks" in trace.meta
+    chosen = [
+        rule for rule in choose(all_rules(), rules, ignore) if rules or several or not rule.across
+    ]
     able = [rule for rule in chosen if rule.can_check(trace)]
     guard = Guard()
     found = worst_first(trace, able, guard)

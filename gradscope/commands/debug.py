@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.options.arguments import Plain, Rank, TracePath, Width
+from gradscope.commands.options.arguments import Plain, Rank, TracePaths, Width
 from gradscope.commands.options.output import load, say, terminal
 from gradscope.errors import ExitCode
 
@@ -17,7 +17,7 @@ PROMPT_LINES = 2
 
 
 def debug(
-    trace: TracePath,
+    trace: TracePaths,
     at: Annotated[
         str,
         typer.Option(

@@ -41,6 +41,10 @@ _finding_option = partial(typer.Option, rich_help_panel="Findings")
 _output_option = partial(typer.Option, rich_help_panel="Output")
 TEXT, JSON, SARIF, GITHUB = FORMATS = ("text", "json", "sarif", "github")
 NEVER, EVERY = "never", "all"
+Traces = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks."),
+]
 ReportFormat = Annotated[
     str,
     _output_option(
@@ -95,11 +99,15 @@ Explain = Annotated[
 
 
 def inspect(
-    trace: Annotated[Path | None, typer.Argument(metavar="TRACE", help="Trace file.")] = None,
+    trace: Traces = None,
     json: AsJson = False,
     rule: OnlyRules = None,
     ignore: NotRules = None,
-    format: ReportFormat = TEXT,
+    format: Traces = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks."),
+]
+ReportFormat = TEXT,
     fail_on: FailOn = None,
     known: Known = None,
     write_known: WriteKnown = False,
@@ -127,7 +135,7 @@ def inspect(
     if explain is not None:
         _explain(explain, out)
         return
-    if trace is None:
+    if not trace:
         raise UsageError("inspect needs a trace: gradscope inspect TRACE")
     shape, chosen = _shape(format, json=json), _Chosen(rule or [], ignore or [], known, write_known)
     fails = _what_fails(fail_on or ["warning"])

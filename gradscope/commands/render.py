@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.options.arguments import Rank, Step, Task, TracePath
-from gradscope.commands.options.output import load, say, write
+from gradscope.commands.options.arguments import Rank, Step, Task, TracePaths
+from gradscope.commands.options.output import load, of_all, say, write
 from gradscope.errors import UsageError
 from gradscope.render.formats import format_help
 from gradscope.scene.choices import ColorBy, GraphOf, GroupBy
@@ -111,7 +111,7 @@ Yes = Annotated[bool, typer.Option("-y", "--yes", help="Write a large picture wi
 
 
 def render(
-    trace: TracePath,
+    trace: TracePaths,
     output: Output = None,
     format: OutputFormat = None,
     around: Around = None,
@@ -155,7 +155,7 @@ def render(
         everything=everything,
         limit=limit,
     )
-    target, loaded = target_of(trace, output, format), load(trace, rank)
+    target, loaded = target_of(of_all(trace), output, format), load(trace, rank)
     selection = with_finding(loaded, options.selection, calls=graph is GraphOf.FORWARD)
     options = replace(options, selection=selection)
     if not yes:

@@ -10,7 +10,7 @@ from gradscope.commands.options.arguments import (
     Rank,
     Step,
     Task,
-    TracePath,
+    TracePaths,
     Width,
 )
 from gradscope.commands.options.output import load, terminal
@@ -18,7 +18,7 @@ from gradscope.scene.choices import SortBy
 
 
 def timeline(
-    trace: TracePath,
+    trace: TracePaths,
     step: Step = None,
     task: Task = None,
     rank: Rank = None,

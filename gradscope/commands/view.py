@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.options.arguments import Rank, Step, Task, TracePath
-from gradscope.commands.options.output import load, say, write
+from gradscope.commands.options.arguments import Rank, Step, Task
+from gradscope.commands.options.output import load, of_all, say, write
 from gradscope.errors import UsageError
 from gradscope.scene.choices import GraphOf
 
@@ -30,16 +30,27 @@ Graph = Annotated[
 ]
 
 
+def is_earlier_and_later(traces: list[Path]) -> bool:
+    """Whether these are two traces to compare; others are the ranks of one run."""
+    from gradscope.analysis.ranks.merge import rank_of
+    from gradscope.trace import load_save
+    from gradscope.trace.schema import Meta
+
+    if len(traces) != 2:
+        return False
+    one, other = (rank_of(load_save.load(each, [Meta])) for each in traces)
+    return one == other
+
+
 def view(
-    trace: TracePath,
-    other: Annotated[
-        Path | None,
+    trace: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="LATER",
-            help="Later trace of the same program: the page shows it, and what changed.",
-            show_default=False,
+            metavar="TRACE...",
+            help="Trace file; with a later one of the same program the page shows what changed; or "
+            "the files of several ranks.",
         ),
-    ] = None,
+    ],
     output: Output = None,
     around: Around = None,
     step: Step = None,
@@ -52,8 +63,8 @@ def view(
 ) -> None:
     """Write an interactive page about a trace, and open it.
 
-    The page is one HTML file and works offline. With two traces of a program it shows the later one
-    and what changed.
+    The page is one HTML file and works offline. With two traces of the same rank it shows the later
+    one and what changed.
     """
     import webbrowser
 
@@ -69,15 +80,14 @@ def view(
     if named not in {"", PAGE}:
         raise UsageError(
             f"view writes only {PAGE}, not {output} (format {named}): "
-            f"use gradscope render -o {output} {trace}"
+            f"use gradscope render -o {output} {trace[0]}"
         )
-    target = target_of(other or trace, output, PAGE)
+    two = is_earlier_and_later(trace)
+    target = target_of(trace[1] if two else of_all(trace), output, PAGE)
     if target.path is None and browser:
         raise UsageError("a page written to standard output cannot be opened: add --no-open")
-    shown, earlier = load(trace, rank), None
-    if other is not None:
-        earlier = Earlier(shown, told_apart((trace, other)))
-        shown = load(other, rank)
+    earlier = Earlier(load(trace[0], rank), told_apart((trace[0], trace[1]))) if two else None
+    shown = load(trace[1] if two else trace, rank)
     selection = with_finding(shown, Selection(step, task, around), calls=graph is GraphOf.FORWARD)
     write(shown, GraphOptions(selection, graph=graph), target, earlier=earlier)
     if browser and target.path is not None and not webbrowser.open(target.path.absolute().as_uri()):

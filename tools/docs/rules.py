@@ -35,6 +35,7 @@ A rule that needs a higher level than the trace has is reported as not checked.
 ```
 """
 TOPICS = {
+    "0": "Several ranks",
     "1": "What was recorded",
     "2": "NaN and Inf",
     "3": "Errors of the engine, and saved values",

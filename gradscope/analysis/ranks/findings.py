@@ -26,11 +26,8 @@ def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -
             on.setdefault(key, []).append(part.rank)
     for key, finding in first.items():
         ranks = on[key]
-        if len(ranks) == len(every):
-            where = f"on all {len(every)} ranks"
-        else:
-            where = f"on {listed(ranks)}"
-        yield replace(finding, message=f"{finding.message} ({where})", ranks=tuple(ranks))
+        where = f"all {len(every)} ranks" if len(ranks) == len(every) else listed(ranks)
+        yield replace(finding, message=f"{finding.message} (on {where})", ranks=tuple(ranks))
 
 
 def _in_the_whole(part: RankPart, finding: Finding) -> Finding:

@@ -49,7 +49,10 @@ def merged(traces: Sequence[Trace]) -> Trace:
     numbers = [rank_of(trace) for trace in traces]
     if len({*numbers}) < len(numbers) or any("ranks" in trace.meta for trace in traces):
         shown = ", ".join(map(str, numbers))
-        raise UsageError(f"these traces are not of different ranks, but of ranks {shown}")
+        raise UsageError(
+            f"these traces are not of different ranks, but of ranks {shown}; gradscope diff "
+            "compares two runs"
+        )
     time = clocks(traces)
     ranks = [_Rank(trace, shift) for trace, shift in zip(traces, time.shifts, strict=True)]
     texts, names = _number_all(ranks)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.trace.schema import NONE
@@ -24,7 +25,7 @@ class RankWait:
     group: str  # "default_pg"
     step: int  # the number of the step in which the rank called it, or NONE
     span: int  # the id of the waiting call
-    stack: int
+    place: str  # the line that called it, as in "train.py:41"
     begin: int
     ns: int
 
@@ -58,8 +59,8 @@ def rank_waits(trace: Trace) -> RankWaits:
                 waits.append(
                     RankWait(
                         call.rank, last.rank, call.name, group.described,
-                        steps.get(call.step, NONE), call.span, call.stack, call.begin,
-                        last.begin - call.begin,
+                        steps.get(call.step, NONE), call.span,
+                        own_site(trace, call.stack).place, call.begin, last.begin - call.begin,
                     )
                 )  # fmt: skip
     waits.sort(key=lambda wait: -wait.ns)

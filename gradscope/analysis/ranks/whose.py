@@ -46,11 +46,11 @@ def on_ranks(trace: Trace) -> str:
 
 def listed(ranks: Sequence[int]) -> str:
     """As in "rank 1" or "ranks 0, 2 to 5"."""
-    runs = [[*run] for _, run in groupby(enumerate(sorted(ranks)), key=lambda each: each[1] - each[0])]
-    parts = []
-    for run in runs:
-        first, last = run[0][1], run[-1][1]
-        parts += [f"{first} to {last}"] if last > first + 1 else map(str, range(first, last + 1))
+    parts: list[str] = []
+    for _, run in groupby(enumerate(sorted(ranks)), key=lambda each: each[1] - each[0]):
+        numbers = [number for _, number in run]
+        first, last = numbers[0], numbers[-1]
+        parts += [f"{first} to {last}"] if last > first + 1 else map(str, numbers)
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(parts)}"
 
 

@@ -12,7 +12,7 @@ from gradscope.analysis.program.raised import explained
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.ownership import replaced_parameter
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.saved_values import freed_graph, modified_in_place
+from gradscope.analysis.rules.graphs.saved_values import freed_graph, modified_in_place
 from gradscope.analysis.rules.trained.cuts.no_history import no_history
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 from gradscope.trace.schema.tables import Order

@@ -34,8 +34,28 @@ FIX_MISSED = (
 )
 
 
+WHY_GRADIENT = (
+    "parameters were equal until then, and each rank used a gradient of its own: the model was not "
+    "called through DistributedDataParallel (or in no_sync()), or the gradient was changed after "
+    "the backward, for example by clipping to another norm"
+)
+FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
+WHY_AT_START = (
+    "DistributedDataParallel made them equal when it was created; they were changed after that, "
+    "before the first step"
+)
+WHY_WRITTEN = (
+    "gradients and learning rates of the measured steps before were equal: the parameter was "
+    "written on some ranks only, or the optimizers differ"
+)
+FIX_WRITTEN = (
+    "write parameters, and set learning rates, on all ranks alike; to see each step, record with "
+    "--level values"
+)
+
+
 @rule(
-    "GS151", "collectives-differ", Severity.ERROR, reads=("collective",), steps="first", across=True
+    "GS001", "collectives-differ", Severity.ERROR, reads=("collective",), steps="first", across=True
 )
 def collectives_differ(trace: Trace) -> Iterator[Found]:
     """Ranks of a group called different collectives, or passed tensors that do not fit.
@@ -81,7 +101,7 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
 
 
 @rule(
-    "GS152", "collective-missed", Severity.ERROR, reads=("collective",), steps="first", across=True
+    "GS002", "collective-missed", Severity.ERROR, reads=("collective",), steps="first", across=True
 )
 def collective_missed(trace: Trace) -> Iterator[Found]:
     """A rank never called a collective in which the other ranks of its group waited.
@@ -116,8 +136,8 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         number = group.calls[first.rank].index(first) + 1
         site = own_site(trace, first.stack)
         yield Found(
-            message=f"{listed(missing).capitalize()} never called {first.name} (call {number} of group "
-            f"{group.described}), in which {listed([call.rank for call in waits])} "
+            message=f"{listed(missing).capitalize()} never called {first.name} (call {number} of "
+            f"group {group.described}), in which {listed([call.rank for call in waits])} "
             f"waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
@@ -127,7 +147,14 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         )
 
 
-@rule("GS153", "replicas-differ", reads=("replicated", "act"), steps="each", fully="values", across=True)
+@rule(
+    "GS003",
+    "replicas-differ",
+    reads=("replicated", "act"),
+    steps="each",
+    fully="values",
+    across=True,
+)
 def replicas_differ(trace: Trace) -> Iterator[Found]:
     """Ranks of DistributedDataParallel have different values of the same parameter.
 
@@ -172,8 +199,7 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
             f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
             for value in dict.fromkeys(values.values())
         )
-        why, fix = _why_drift(drift)
-        site = own_site(trace, step.stack)
+        why, site = _why_drift(drift), own_site(trace, step.stack)
         if written := written_on_some(trace, drift):
             rank, stack = written
             site = own_site(trace, stack)
@@ -184,7 +210,7 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
             site=site,
             evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
             why=why,
-            fix=fix,
+            fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
         )
 
 
@@ -194,36 +220,23 @@ def _odd_one(values: Mapping[int, float]) -> int:
     return max(values, key=lambda rank: (-many[values[rank]], rank))
 
 
-def _why_drift(drift: Drift) -> tuple[str, str]:
-    if drift.what == "gradient":
-        return (
-            "parameters were equal until then, and each rank used a gradient of its own: the model "
-            "was not called through DistributedDataParallel (or in no_sync()), or the gradient was "
-            "changed after the backward, for example by clipping to another norm",
-            "call the wrapped model, and change gradients in the same way on all ranks",
-        )
-    rates = {rates for rates in drift.before.values()}
-    if len(rates) > 1:
-        shown = ", ".join(
-            f"{', '.join(f'{rate:g}' for rate in lr)} on rank {rank}"
-            for rank, lr in drift.before.items()
-        )
-        return (
-            f"gradients were equal, and the step before had different learning rates: {shown}",
-            "use the same learning rate on all ranks",
-        )
-    if drift.number == 0:
-        return (
-            "DistributedDataParallel made them equal when it was created; they were changed after "
-            "that, before the first step",
-            "initialize or load parameters before DistributedDataParallel is created, or on all "
-            "ranks",
-        )
-    return (
-        "gradients and learning rates of the measured steps before were equal: the parameter was "
-        "written on some ranks only, or the optimizers differ",
-        "write parameters on all ranks alike; to see each step, record with --level values",
+def _rates(drift: Drift) -> str:
+    """The learning rates of the step before, if ranks had different ones."""
+    if len(set(drift.before.values())) < 2:
+        return ""
+    rates = (
+        f"{', '.join(f'{rate:g}' for rate in lr)} on rank {rank}"
+        for rank, lr in drift.before.items()
     )
+    return ", ".join(rates)
+
+
+def _why_drift(drift: Drift) -> str:
+    if drift.what == "gradient":
+        return WHY_GRADIENT
+    if rates := _rates(drift):
+        return f"gradients were equal, and the step before had different learning rates: {rates}"
+    return WHY_WRITTEN if drift.number else WHY_AT_START
 
 
 def _sides(trace: Trace, calls: Sequence[RankCall]) -> list[tuple[str, list[RankCall]]]:

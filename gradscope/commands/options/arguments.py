@@ -10,12 +10,16 @@ import typer
 from typer.core import TyperGroup
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="Trace file.")]
+TracePaths = Annotated[
+    list[Path],
+    typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks."),
+]
 Step = Annotated[int | None, typer.Option(help="Show only this step.", metavar="N")]
 Task = Annotated[
     int | None, typer.Option(help="Show only this backward, counted from 0.", metavar="N")
 ]
 Rank = Annotated[
-    int | None, typer.Option(help="Show only this rank of a merged trace.", min=0, metavar="R")
+    int | None, typer.Option(help="Show only this rank, of several.", min=0, metavar="R")
 ]
 Everything = Annotated[bool, typer.Option("--all", help="Do not shorten tables and answers.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Use only ASCII characters, without colors.")]

@@ -1,5 +1,6 @@
 """Input and output of commands: traces, the terminal, pictures, lines on standard error."""
 
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradscope.errors import MissingProgramError, RenderingError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from gradscope.render.formats import Drawn
@@ -19,15 +20,28 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
-def load(path: Path, rank: int | None = None) -> "Trace":
+def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
+    """The trace in a file, or those of several ranks as one; or only one of its ranks."""
     from gradscope.trace import load_save
 
     with working():
+        traces = [load_save.load(path) for path in ([paths] if isinstance(paths, Path) else paths)]
+        trace = traces[0]
+        if len(traces) > 1:
+            from gradscope.analysis.ranks.merge import merged
+
+            trace = merged(traces)
         if rank is None:
-            return load_save.load(path)
+            return trace
         from gradscope.analysis.ranks.one_rank import only
 
-        return only(load_save.load(path), rank)
+        return only(trace, rank)
+
+
+def of_all(paths: "Sequence[Path]") -> Path:
+    """The path after which a file about all these traces is named."""
+    first = paths[0]
+    return first if len(paths) == 1 else first.with_name(re.sub(r"\.rank\d+", "", first.name))
 
 
 def may_write_trace(output: Path, read: "Iterable[Path]", what: str) -> None:

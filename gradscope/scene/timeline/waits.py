@@ -23,6 +23,7 @@ def wait_table(found: RankWaits, rows: int) -> TableScene:
             TableColumn("for"),
             TableColumn("in"),
             TableColumn("step"),
+            TableColumn("at"),
         ),
         tuple(
             (
@@ -31,6 +32,7 @@ def wait_table(found: RankWaits, rows: int) -> TableScene:
                 f"rank {wait.on}",
                 wait.name,
                 "" if wait.step == NONE else str(wait.step),
+                wait.place,
             )
             for wait in shown
         ),
@@ -50,7 +52,7 @@ def wait_notes(found: RankWaits) -> list[str]:
         total[wait.rank] += wait.ns
     most = total.most_common(1)
     notes = [f"longest in total: rank {rank}, {duration(ns)}" for rank, ns in most]
-    notes.append(f"{plural(found.collectives, 'collective')} matched by order")
+    notes.append(f"{plural(found.collectives, 'collective')} matched by group and order")
     if found.unmatched:
         notes.append(f"{plural(found.unmatched, 'call')} not matched")
     return [*notes, NOT_SEEN]

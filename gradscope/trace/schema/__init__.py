@@ -46,8 +46,9 @@ HISTORY = {
     (1, 11): "captured steps: captured, missed, plan, plan_call, buffer, replay; module.name",
     (1, 12): "node.results",
     (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
-    (1, 14): "shard, gathered, replicated, process_group, collective; compiled regions: compilation, graph_break, region, "
-    "region_kernel, region_op, node.region; runs of nodes on several threads (short.ran.thread)",
+    (1, 14): "shard, gathered, replicated, process_group, collective; compilation, graph_break, "
+    "region, region_kernel, region_op, node.region; runs of nodes on several threads "
+    "(short.ran.thread)",
 }
 
 SINCE = {
@@ -61,6 +62,8 @@ SINCE = {
     "shard": (1, 14),
     "gathered": (1, 14),
     "collective": (1, 14),
+    "replicated": (1, 14),
+    "process_group": (1, 14),
     "compilation": (1, 14),
     "graph_break": (1, 14),
     "region": (1, 14),

@@ -65,7 +65,7 @@ def test_calls_are_matched_as_long_as_all_ranks_call_the_same() -> None:
     found = rank_waits(merged(ranks))
 
     assert found.waits == (
-        RankWait(rank=0, on=1, name="barrier", number=0, step=NONE, span=0, begin=0, ns=20),
+        RankWait(0, 1, "barrier", "", step=NONE, span=0, place="", begin=0, ns=20),
     )
     assert (found.collectives, found.unmatched) == (1, 4)
 

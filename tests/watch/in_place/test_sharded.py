@@ -13,7 +13,16 @@ from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.timing.spans import spans
 from gradscope.scene.answers.grad_of import grad_of
 from gradscope.scene.answers.registered_hooks import hooks
-from gradscope.trace.schema import Collective, Gathered, Place, ProcessGroup, Shard, Storage, Tensor, Value
+from gradscope.trace.schema import (
+    Collective,
+    Gathered,
+    Place,
+    ProcessGroup,
+    Shard,
+    Storage,
+    Tensor,
+    Value,
+)
 from gradscope.trace.trace import Trace
 from gradscope.watch.in_place.sharded import is_sharded, local_part, placements_of
 from tests.record.from_pytorch.watching import recorded

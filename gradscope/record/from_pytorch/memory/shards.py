@@ -12,7 +12,15 @@ from weakref import ref
 
 from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Collective, Gathered, ProcessGroup, Replicated, Shard, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    Collective,
+    Gathered,
+    ProcessGroup,
+    Replicated,
+    Shard,
+    Tensor,
+)
 from gradscope.watch.in_place.sharded import (
     flattened_in,
     gathered_in,
