@@ -103,11 +103,7 @@ def inspect(
     json: AsJson = False,
     rule: OnlyRules = None,
     ignore: NotRules = None,
-    format: Traces = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks."),
-]
-ReportFormat = TEXT,
+    format: ReportFormat = TEXT,
     fail_on: FailOn = None,
     known: Known = None,
     write_known: WriteKnown = False,

@@ -9,10 +9,10 @@ from gradscope.analysis.identity.names import node_made_at, node_names
 from gradscope.analysis.identity.sites import at, own_site, site_of, site_of_row
 from gradscope.analysis.program.endings import EXCEPTION, WENT_ON, ended_by_will, went_on
 from gradscope.analysis.program.raised import explained
+from gradscope.analysis.rules.graphs.saved_values import freed_graph, modified_in_place
 from gradscope.analysis.rules.loop.switches import gradients_left_off, inference_tensors
 from gradscope.analysis.rules.ownership import replaced_parameter
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.rules.graphs.saved_values import freed_graph, modified_in_place
 from gradscope.analysis.rules.trained.cuts.no_history import no_history
 from gradscope.trace.schema import NONE, Error, Finding, GraphTask, Node
 from gradscope.trace.schema.tables import Order

@@ -120,8 +120,10 @@ class ShardRows:
         number = self._groups.get(group)
         if number is None:
             number = self._groups[group] = len(self._groups)
-            texts = map(self._writer.intern, (group.name, group.described))
-            self._new_groups.append((number, *texts, group.members))
+            intern = self._writer.intern
+            self._new_groups.append(
+                (number, intern(group.name), intern(group.described), group.members)
+            )
         return number
 
     def flush(self, merged: Mapping[int, int]) -> None:
@@ -135,14 +137,17 @@ class ShardRows:
             rows = {"tensor": tensor, "local": [*local], "placements": texts}
             self._writer.block(Shard, rows)
             self._writer.block(Tensor, {"id": tensor, "bytes": [*sizes]}, amend=True)
-        names = "id", "name", "described", "members"
-        put(self._writer.block, ProcessGroup, names, self._new_groups)
-        put(self._writer.block, Replicated, ("group", "parameters"), self._replicated)
-        names = "span", "group", "stack", "shape", "dtype"
-        put(self._writer.block, Collective, names, self._collectives)
+        self._flush_groups()
         if gathered:
             leaf, parameters, names = zip(*gathered, strict=True)
             self._writer.block(Gathered, {
                 "leaf": [*leaf], "parameters": [*parameters],
                 "names": [[intern(name) for name in each] for each in names],
             })  # fmt: skip
+
+    def _flush_groups(self) -> None:
+        block = self._writer.block
+        put(block, ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
+        put(block, Replicated, ("group", "parameters"), self._replicated)
+        columns = "span", "group", "stack", "shape", "dtype"
+        put(block, Collective, columns, self._collectives)

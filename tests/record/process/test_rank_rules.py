@@ -1,0 +1,135 @@
+"""Rules about ranks, on programs that train on two processes with gloo."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.report import inspect
+from gradscope.analysis.rules import all_rules
+from gradscope.analysis.rules.registry import Rule
+from tests.record.running import LONG, House
+from tests.shared.forked_starts import GRADSCOPE
+
+pytestmark = pytest.mark.torch
+
+START = """
+import os, sys
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+os.environ.setdefault("MASTER_ADDR", "localhost")
+begin = dist.init_process_group
+def init_process_group(backend):
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = "file://" + os.path.abspath("store")
+    begin(backend, init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=8))
+dist.init_process_group = init_process_group
+"""
+TRAINING = """
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(rank)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+model = DistributedDataParallel(net)
+{prepare}
+optimizer = torch.optim.SGD(model.parameters(), lr={rate})
+for step in range(6):
+    x = torch.randn(8, 4)
+    optimizer.zero_grad()
+    loss = {call}.square().mean()
+    loss.backward()
+    {before}
+    optimizer.step()
+    {after}
+dist.destroy_process_group()
+"""
+SOUND = {"prepare": "", "rate": "0.1", "call": "model(x)", "before": "", "after": ""}
+DRIFTS = {
+    "initialized on one rank": ({"prepare": "if rank: nn.init.ones_(net[0].weight)"}, "nn.init"),
+    "another rate": ({"rate": "0.1 * (1 + rank)"}, "optimizer.step()"),
+    "called without DDP": ({"call": "(net if step == 2 else model)(x)"}, "optimizer.step()"),
+    "clipped to another norm": (
+        {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01 * (1 + rank))"},
+        "optimizer.step()",
+    ),
+    "written later": (
+        {"after": "if rank and step == 3: net[2].bias.data.zero_()"},
+        "net[2].bias.data.zero_()",
+    ),
+    "never summed": ({"call": "net(x)"}, "optimizer.step()"),
+}
+HEALTHY = {
+    "as it is": {},
+    "clipped alike": {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01)"},
+    "accumulated without sync": {
+        "call": "model(x)",
+        "before": "with model.no_sync(): model(x).mean().backward()\n    model(x).mean().backward()",
+    },
+    "another loss on each rank": {"call": "(model(x) * (1 + rank))"},
+    "reset on all ranks": {"after": "if step == 3: net[2].bias.data.zero_()"},
+    "printed on one rank": {"after": "if rank == 0: print(float(loss))"},
+}
+
+
+def findings(house: House, script: str, *, fails: bool = False) -> tuple[Finding, ...]:
+    """What is found about two ranks that run this script, without notes."""
+    house.write(START + script)
+    command = (GRADSCOPE, "trace", "-q", "--on", "torch", "--level", "values", "script.py")
+    started = [
+        house.start(*command, env={"RANK": str(rank), "WORLD_SIZE": "2"}) for rank in range(2)
+    ]
+    for process in started:
+        _, err = process.communicate(timeout=LONG)
+        assert fails or process.returncode == 0, err
+    whole = merged([house.recorded(f"trace.rank{rank}.json") for rank in range(2)])
+    return tuple(each for each in inspect(whole).findings if each.severity)
+
+
+@pytest.mark.parametrize("kind", DRIFTS)
+def test_the_first_step_and_line_of_a_drift_are_named(house: House, kind: str) -> None:
+    changed, line = DRIFTS[kind]
+    [finding] = findings(house, TRAINING.format(**SOUND | changed))
+
+    assert finding.rule == "GS003"
+    assert line in finding.site.text
+
+
+@pytest.mark.parametrize("kind", HEALTHY)
+def test_nothing_is_said_against_replicas_that_stay_equal(house: House, kind: str) -> None:
+    assert findings(house, TRAINING.format(**SOUND | HEALTHY[kind])) == ()
+
+
+ACROSS = pytest.mark.parametrize(
+    "rule", [rule for rule in all_rules() if rule.across], ids=lambda rule: rule.slug
+)
+
+
+@ACROSS
+def test_a_rule_finds_its_bad_snippet(house: House, rule: Rule) -> None:
+    found = findings(house, rule.explained.bad, fails=True)
+
+    assert [each.rule for each in found if each.rule != "GS301"] == [rule.id]
+
+
+@ACROSS
+def test_a_rule_finds_nothing_in_its_good_snippet(house: House, rule: Rule) -> None:
+    assert findings(house, rule.explained.good) == ()
+
+
+def test_the_exception_that_parted_ranks_is_named(house: House) -> None:
+    script = """
+dist.init_process_group("gloo")
+for step in range(3):
+    if dist.get_rank() == 1 and step == 2:
+        raise ValueError("bad batch")
+    dist.all_reduce(torch.ones(1))
+"""
+    first, *others = findings(house, script, fails=True)
+
+    assert (first.rule, first.site.text) == ("GS002", "dist.all_reduce(torch.ones(1))")
+    assert "rank 1 ended with: ValueError: bad batch" in first.why
+    assert {each.rule for each in others} == {"GS301"}
