@@ -334,6 +334,10 @@ class Listener(ProgramListener, Protocol):
         """A collective, whose span has this token, began."""
         ...
 
+    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+        """Parameters that are kept equal on all ranks of a group."""
+        ...
+
     def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...
     def compiler_told(self, event: CompilerEvent, frame: FrameType) -> None:
         """A compiler reported something while it compiled a function called by this frame."""

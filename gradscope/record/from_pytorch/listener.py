@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.session import Session
     from gradscope.watch.called.compiling import CompilerEvent
-    from gradscope.watch.listener import BackwardCall, BackwardRuns, Exchange
+    from gradscope.watch.listener import BackwardCall, BackwardRuns, Exchange, RankGroup
     from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
@@ -233,6 +233,10 @@ class PyTorchListener(ProgramNotes):
         text, _ = self.tensors.kinds.dtype(passed.dtype)
         stack = self.session.sites.of(passed.frame)
         self.tensors.shards.exchanges(token, passed, text, stack)
+
+    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+        """Parameters that are kept equal on all ranks of a group."""
+        self.tensors.shards.replicated(group, parameters)
 
     # -- level `values` -------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Collective operations of distributed training, with which processes exchange tensors.
 
+Also models that DistributedDataParallel keeps equal on all ranks.
+
 Only those called by the program: calls in C++ (DistributedDataParallel) are not observed.
 """
 
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.in_place.by_identity import is_a
+from gradscope.watch.in_place.by_identity import attributes, is_a
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.listener import Exchange, RankGroup
 from gradscope.watch.unseen import stands_for, unseen
@@ -79,9 +82,28 @@ class Collectives:
             for name in NAMES:
                 if hasattr(dist, name):
                     self._replaced.put(dist, name, self._told(name, getattr(dist, name)))
+            self._replaced.put(
+                DistributedDataParallel, "__init__", self._made(DistributedDataParallel.__init__)
+            )
 
     def stop(self) -> None:
         self._replaced.take_back()
+
+    def _made(self, own: Any) -> Any:
+        guarded, replicated = self._faults.guarded, self._listener.replicated
+
+        def noted(module: Any) -> None:
+            parameters = attributes(module).get("_module_parameters", ())
+            group = group_of(attributes(module).get("process_group"))
+            if parameters and group is not None:
+                replicated(group, parameters)
+
+        @passed_over
+        def __init__(module: Any, *given: Any, **more: Any) -> None:  # noqa: N807
+            own(module, *given, **more)
+            guarded("a model was replicated", noted, module)
+
+        return __init__
 
     def _told(self, name: str, own: Any) -> Any:
         listener, guarded = self._listener, self._faults.guarded

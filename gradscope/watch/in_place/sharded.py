@@ -52,13 +52,6 @@ def gathers(module: Any) -> bool:
     return any(each.__name__ == "FSDPModule" for each in type(module).__mro__)
 
 
-def replicated_by(module: Any) -> list[Any]:
-    """The parameters that DistributedDataParallel keeps equal on all ranks; for others none."""
-    if not any(each.__name__ == "DistributedDataParallel" for each in type(module).__mro__):
-        return []
-    return [*attributes(module).get("_module_parameters", ())]
-
-
 def gathered_in(module: Any) -> list[tuple[Any, Any, str]]:
     """The leaves into which `fully_shard` gathers parameters: leaf, parameter and its name."""
     states: Any = sys.modules.get(STATES)

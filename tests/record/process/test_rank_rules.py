@@ -67,7 +67,8 @@ HEALTHY = {
     "clipped alike": {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01)"},
     "accumulated without sync": {
         "call": "model(x)",
-        "before": "with model.no_sync(): model(x).mean().backward()\n    model(x).mean().backward()",
+        "before": "with model.no_sync(): model(x).mean().backward()\n"
+        "    model(x).mean().backward()",
     },
     "another loss on each rank": {"call": "(model(x) * (1 + rank))"},
     "reset on all ranks": {"after": "if step == 3: net[2].bias.data.zero_()"},

@@ -28,11 +28,10 @@ from gradscope.watch.in_place.sharded import (
     is_sharded,
     local_part,
     placements_of,
-    replicated_by,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradscope.trace.writer import Writer
     from gradscope.watch.listener import Exchange, RankGroup
@@ -60,12 +59,6 @@ class ShardRows:
         """Called once for each module of a model."""
         if gathers(module):
             self._modules.append(ref(module))
-        if parameters := replicated_by(module):
-            from gradscope.watch.called.collectives import group_of  # it imports PyTorch
-
-            if group := group_of(getattr(module, "process_group", None)):
-                numbers = [self._number_of(each) for each in parameters]
-                self._replicated.append((self._group(group), numbers))
 
     def described(self, number: int, tensor: Any) -> None:
         """Called when a tensor gets its row."""
@@ -115,6 +108,11 @@ class ShardRows:
         """A collective passes a tensor."""
         group = NONE if passed.group is None else self._group(passed.group)
         self._collectives.append((span, group, stack, tuple(passed.shape), dtype))
+
+    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+        """Parameters that are kept equal on all ranks of a group."""
+        numbers = [self._number_of(each) for each in parameters]
+        self._replicated.append((self._group(group), numbers))
 
     def _group(self, group: RankGroup) -> int:
         number = self._groups.get(group)
