@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.received import without_received
 from gradscope.analysis.ranks.whose import listed
 from gradscope.trace.trace import Trace
 
@@ -24,10 +25,13 @@ def of_each_rank(trace: Trace, findings: Callable[[Trace], Iterable[Finding]]) -
             key = finding.rule, finding.id
             first.setdefault(key, _in_the_whole(part, finding))
             on.setdefault(key, []).append(part.rank)
+    told = []
     for key, finding in first.items():
         ranks = on[key]
         where = f"all {len(every)} ranks" if len(ranks) == len(every) else listed(ranks)
-        yield replace(finding, message=f"{finding.message} (on {where})", ranks=tuple(ranks))
+        message = f"{finding.message} (on {where})"
+        told.append(replace(finding, message=message, ranks=tuple(ranks)))
+    yield from without_received(trace, told)
 
 
 def _in_the_whole(part: RankPart, finding: Finding) -> Finding:

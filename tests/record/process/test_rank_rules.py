@@ -63,6 +63,10 @@ DRIFTS = {
     ),
     "never summed": ({"call": "net(x)"}, "optimizer.step()"),
 }
+NAN = {
+    "prepare": "spoiled = lambda x, zero: model(x) / (x * 0 if zero else x).sum()",
+    "call": "spoiled(x, rank and step == 2)",
+}
 HEALTHY = {
     "as it is": {},
     "clipped alike": {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01)"},
@@ -79,7 +83,7 @@ HEALTHY = {
 
 ALL = f"""
 import gradscope, runpy
-for kind in {[*DRIFTS, *HEALTHY]}:
+for kind in {["nan", *DRIFTS, *HEALTHY]}:
     with gradscope.record(f"{{kind}}.rank{{os.environ['RANK']}}.json", on="torch", level="values"):
         runpy.run_path(f"{{kind}}.py", globals())
     os.environ["STORE"] = kind
@@ -114,7 +118,8 @@ def findings(house: House, script: str, *, fails: bool = False) -> tuple[Finding
 def trained(tmp_path_factory: pytest.TempPathFactory) -> House:
     """Two processes that have run each kind of training, one after the other."""
     house = House(tmp_path_factory.mktemp("ranks"))
-    for kind, changed in {**{kind: each for kind, (each, _) in DRIFTS.items()}, **HEALTHY}.items():
+    changes = {kind: changed for kind, (changed, _) in DRIFTS.items()}
+    for kind, changed in {"nan": NAN, **changes, **HEALTHY}.items():
         house.write(TRAINING.format(**SOUND | changed), f"{kind}.py")
     house.write(START + ALL)
     ranks(house, sys.executable, "script.py")
@@ -127,6 +132,16 @@ def test_the_first_step_and_line_of_a_drift_are_named(trained: House, kind: str)
 
     assert finding.rule == "GS003"
     assert DRIFTS[kind][1] in finding.site.text
+
+
+def test_a_nan_of_one_rank_is_found_there_and_only_received_by_others(trained: House) -> None:
+    [finding] = found_in(trained, "nan")
+
+    assert (finding.rule, finding.ranks) == ("GS201", (1,))
+    assert "spoiled" in finding.site.text
+    assert "rank 0 received it" in finding.why
+    alone = inspect(trained.recorded("nan.rank0.json")).findings
+    assert any("another rank may have produced it" in each.why for each in alone)
 
 
 @pytest.mark.parametrize("kind", HEALTHY)

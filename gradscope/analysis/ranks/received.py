@@ -1,0 +1,68 @@
+"""NaN and Inf that a rank received from another one, in averaged gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from gradscope.analysis.findings import Finding
+from gradscope.analysis.ranks.whose import listed
+from gradscope.trace.schema import Act, Op, Replicated, Tensor, Value
+from gradscope.trace.trace import Trace
+
+NON_FINITE = ("non-finite-birth", "non-finite-seen")
+"""The rules about NaN and Inf."""
+
+AVERAGED = "DistributedDataParallel averages gradients over ranks"
+WHY = f"{AVERAGED}, and another rank may have produced it"
+FIX = "inspect the traces of all ranks together: `gradscope inspect trace.rank*.json`"
+
+
+def _replicated(trace: Trace) -> frozenset[int]:
+    """The tensors that DistributedDataParallel keeps equal on all ranks."""
+    return frozenset(tensor for row in trace.rows(Replicated) for tensor in row.parameters)
+
+
+def may_be_received(trace: Trace, tensors: Iterable[int]) -> bool:
+    """Whether all these tensors, of which there are some, hold what ranks share."""
+    wanted = set(tensors)
+    return bool(wanted) and wanted <= trace.once(_replicated)
+
+
+def without_received(trace: Trace, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings about NaN and Inf, where those of receiving ranks are part of the origin's.
+
+    A finding that names a call is an origin. One that names only replicated parameters, later, on
+    another rank, has received it.
+    """
+    if not any(each.slug in NON_FINITE for each in findings):
+        return [*findings]
+    received = [each for each in findings if _is_received(trace, each)]
+    origins = [each for each in findings if each not in received and _calls(each)]
+    if not received or not origins:
+        return [*findings]
+    first = min(origins, key=lambda each: _begin(trace, each))
+    folded = [each for each in received if _begin(trace, each) >= _begin(trace, first)]
+    ranks = sorted({rank for each in folded for rank in each.ranks} - {*first.ranks})
+    told = replace(first, why=f"{first.why}; {listed(ranks)} received it: {AVERAGED}")
+    kept = (told if each is first else each for each in findings if each not in folded)
+    return [*kept] if ranks else [*findings]
+
+
+def _calls(finding: Finding) -> set[int]:
+    return {each.id for each in finding.evidence if each.table == Op.TABLE}
+
+
+def _is_received(trace: Trace, finding: Finding) -> bool:
+    values = trace.table(Value)
+    tensors = [each.id for each in finding.evidence if each.table == Tensor.TABLE]
+    shown = [each.id for each in finding.evidence if each.table == Value.TABLE]
+    tensors += [int(values["tensor"][values.index(id)]) for id in shown]
+    return not _calls(finding) and may_be_received(trace, tensors)
+
+
+def _begin(trace: Trace, finding: Finding) -> int:
+    """The time of its first row."""
+    first = finding.evidence[0]
+    table = trace.table(Act if first.table == Act.TABLE else Value)
+    return int(table["t"][table.index(first.id)])
