@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gradscope.record.session import Session
     from gradscope.watch.called.compiling import CompilerEvent
-    from gradscope.watch.listener import BackwardCall, BackwardRuns, Exchange, RankGroup
+    from gradscope.watch.listener import BackwardCall, BackwardRuns, Exchange
     from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
@@ -55,6 +55,7 @@ class PyTorchListener(ProgramNotes):
         self.tensors = PyTorchTensors(session.writer, session.contexts.now, self.numbers)
         modules = ModuleRows(session.writer, self.tensor, session.sites.is_machinery)
         super().__init__(session.contexts, session.acts, modules)
+        self.replicated = self.tensors.shards.replicated
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)
@@ -233,10 +234,6 @@ class PyTorchListener(ProgramNotes):
         text, _ = self.tensors.kinds.dtype(passed.dtype)
         stack = self.session.sites.of(passed.frame)
         self.tensors.shards.exchanges(token, passed, text, stack)
-
-    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
-        """Parameters that are kept equal on all ranks of a group."""
-        self.tensors.shards.replicated(group, parameters)
 
     # -- level `values` -------------------------------------------------------------------------
 

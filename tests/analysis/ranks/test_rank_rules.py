@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -112,6 +113,11 @@ def findings(house: House, script: str, *, fails: bool = False) -> tuple[Finding
     command = (GRADSCOPE, "trace", "-q", "--on", "torch", "--level", "values", "script.py")
     ranks(house, *command, fails=fails)
     return found_in(house, "trace")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
 
 
 @pytest.fixture(scope="module")
