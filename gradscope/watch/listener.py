@@ -252,6 +252,18 @@ class ArgumentReader(Protocol):
     def look(self, node: Any, number: int) -> None: ...
 
 
+class SharedListener(Protocol):
+    """Receives what ranks of a program share."""
+
+    def exchanges(self, token: Any, passed: Exchange) -> None:
+        """A collective, whose span has this token, began."""
+        ...
+
+    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+        """Parameters that are kept equal on all ranks of a group."""
+        ...
+
+
 class Listener(ProgramListener, Protocol):
     """Receives the reports of a watcher of PyTorch. Numbers of nodes are those of their records."""
 
@@ -330,12 +342,9 @@ class Listener(ProgramListener, Protocol):
         """After a hook: the leaf whose gradient it received, or its result."""
         ...
 
-    def exchanges(self, token: Any, passed: Exchange) -> None:
-        """A collective, whose span has this token, began."""
-        ...
-
-    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
-        """Parameters that are kept equal on all ranks of a group."""
+    @property
+    def shared(self) -> SharedListener:
+        """Receives what ranks share."""
         ...
 
     def seeded(self, task: Any, asked: BackwardCall, grads: Sequence[Any]) -> None: ...

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+    from gradscope.record.from_pytorch.memory.shards import ShardRows
     from gradscope.record.session import Session
     from gradscope.watch.called.compiling import CompilerEvent
-    from gradscope.watch.listener import BackwardCall, BackwardRuns, Exchange
+    from gradscope.watch.listener import BackwardCall, BackwardRuns
     from gradscope.watch.native.creation import RecordMaker, RecordSources
     from gradscope.watch.public.node_ends import PublicNodeEnds
     from gradscope.watch.watcher import Watcher
@@ -55,7 +56,7 @@ class PyTorchListener(ProgramNotes):
         self.tensors = PyTorchTensors(session.writer, session.contexts.now, self.numbers)
         modules = ModuleRows(session.writer, self.tensor, session.sites.is_machinery)
         super().__init__(session.contexts, session.acts, modules)
-        self.replicated = self.tensors.shards.replicated
+        self.tensors.shards.site_of = session.sites.of
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)
@@ -229,11 +230,10 @@ class PyTorchListener(ProgramNotes):
         """A callback at the end of a backward."""
         self.tasks.called_back(self.tasks.here(self.local.state.task), callback)
 
-    def exchanges(self, token: Any, passed: Exchange) -> None:
-        """What a collective passes."""
-        text, _ = self.tensors.kinds.dtype(passed.dtype)
-        stack = self.session.sites.of(passed.frame)
-        self.tensors.shards.exchanges(token, passed, text, stack)
+    @property
+    def shared(self) -> ShardRows:
+        """Receives what ranks share."""
+        return self.tensors.shards
 
     # -- level `values` -------------------------------------------------------------------------
 

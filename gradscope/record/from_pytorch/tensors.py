@@ -59,7 +59,7 @@ class PyTorchTensors:
         self._ready: list[dict[str, Any]] = []  # rows that are already in columns
         self.constants: dict[Any, int] = {}  # tensors without a graph, by traversal and memory
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
-        self.shards = ShardRows(writer, self.number_of)
+        self.shards = ShardRows(writer, self.number_of, self.kinds)
         self.names = LeafNames(writer, self.shards.name)
         self.buffers = BufferNames(writer, self.key)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told

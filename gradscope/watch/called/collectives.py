@@ -90,7 +90,7 @@ class Collectives:
         self._replaced.take_back()
 
     def _made(self, own: Any) -> Any:
-        guarded, replicated = self._faults.guarded, self._listener.replicated
+        guarded, replicated = self._faults.guarded, self._listener.shared.replicated
 
         def noted(module: Any) -> None:
             parameters = attributes(module).get("_module_parameters", ())
@@ -115,7 +115,7 @@ class Collectives:
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)
             dtype = None if tensor is None else tensor.dtype
-            listener.exchanges(token, Exchange(group, shape, dtype, frame))
+            listener.shared.exchanges(token, Exchange(group, shape, dtype, frame))
 
         @passed_over
         def call(*given: Any, **more: Any) -> Any:

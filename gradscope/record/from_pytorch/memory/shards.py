@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from gradscope.record.from_pytorch.memory.storage_rows import put
+from gradscope.record.from_pytorch.memory.storage_rows import DtypesAndDevices, put
 from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import (
     NONE,
@@ -32,17 +32,26 @@ from gradscope.watch.in_place.sharded import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType
 
     from gradscope.trace.writer import Writer
     from gradscope.watch.listener import Exchange, RankGroup
 
 
+def _unknown(_: object) -> int:
+    return NONE
+
+
 class ShardRows:
     """Collects these rows for one recording."""
 
-    def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
+    def __init__(
+        self, writer: Writer, number_of: Callable[[Any], int], kinds: DtypesAndDevices
+    ) -> None:
         self._writer = writer
         self._number_of = number_of
+        self._kinds = kinds
+        self.site_of: Callable[[FrameType | None], int] = _unknown
         self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
@@ -104,10 +113,11 @@ class ShardRows:
         numbers = [self._number_of(each) for each in parameters]
         self._gathered.append((number, [each for each in numbers if each != NONE], names))
 
-    def exchanges(self, span: int, passed: Exchange, dtype: int, stack: int) -> None:
-        """A collective passes a tensor."""
+    def exchanges(self, token: Any, passed: Exchange) -> None:
+        """A collective, whose span has this token, began."""
         group = NONE if passed.group is None else self._group(passed.group)
-        self._collectives.append((span, group, stack, tuple(passed.shape), dtype))
+        (dtype, _), stack = self._kinds.dtype(passed.dtype), self.site_of(passed.frame)
+        self._collectives.append((token, group, stack, tuple(passed.shape), dtype))
 
     def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
         """Parameters that are kept equal on all ranks of a group."""
