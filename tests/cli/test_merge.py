@@ -50,6 +50,21 @@ def test_one_trace_is_written_of_those_of_the_ranks(
     assert refused == (2, "", "gradscope: error: this trace has no rank 2: it has 0, 1\n")
 
 
+def test_traces_of_ranks_are_read_together(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = "trace.rank0.json", "trace.rank1.json"
+
+    assert "2 nodes," in said(capsys, "inspect", *both)[1]
+    assert "1 node," in said(capsys, "inspect", "--rank", "1", *both)[1]
+    assert said(capsys, "render", *both)[0] == 0
+    assert (folder / "trace.svg").exists()
+    assert said(capsys, "view", "--no-open", *both)[0] == 0
+    assert (folder / "trace.html").exists()
+    code, _, error = said(capsys, "inspect", both[0], both[0])
+    assert (code, "gradscope diff compares two runs" in error) == (2, True)
+
+
 def test_a_trace_that_names_no_rank_is_of_the_first(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,7 +28,8 @@ begin = dist.init_process_group
 def init_process_group(backend):
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     store = "file://" + os.path.abspath("store" + os.environ.get("STORE", ""))
-    begin(backend, init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=8))
+    limit = timedelta(seconds=float(os.environ.get("LIMIT", 300)))
+    begin(backend, init_method=store, rank=rank, world_size=size, timeout=limit)
 dist.init_process_group = init_process_group
 """
 TRAINING = """
@@ -93,12 +94,13 @@ for kind in {["nan", *DRIFTS, *HEALTHY]}:
 
 def ranks(house: House, *command: str, fails: bool = False) -> None:
     """Run a command as two ranks."""
+    limit = {"LIMIT": "20"} if fails else {}
     started = [
-        house.start(*command, env={"RANK": str(rank), "WORLD_SIZE": "2"}) for rank in range(2)
+        house.start(*command, env={"RANK": str(rank), "WORLD_SIZE": "2", **limit})
+        for rank in range(2)
     ]
-    for process in started:
-        _, err = process.communicate(timeout=LONG)
-        assert fails or process.returncode == 0, err
+    errors = [process.communicate(timeout=LONG)[1] for process in started]
+    assert fails or all(process.returncode == 0 for process in started), errors
 
 
 def found_in(house: House, name: str) -> tuple[Finding, ...]:
