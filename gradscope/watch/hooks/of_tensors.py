@@ -120,12 +120,12 @@ class TensorHooks:
                     "a hook was registered", self._watched_on_node, backward_hooks, hook
                 )
                 made = own(backward_hooks, hook if ours is None else ours)
-                if ours is not None:
-                    self._guarded("a hook was registered", keep_ours_last, made[0])
-                return made
             except BaseException as error:
                 leave_no_frame(error)
                 raise
+            if ours is not None:
+                self._guarded("a hook was registered", keep_ours_last, made[0])
+            return made
 
         return _register_hook
 
