@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from gradscope.analysis.report import inspect
+from gradscope.trace.schema import NONE, Node
+from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from tests.analysis.likeness.engines import lines, on_pytorch
 from tests.analysis.likeness.test_random_programs import told
@@ -25,6 +28,16 @@ def on_both_layers(program: Any) -> tuple[Trace, Trace]:
     return native, public
 
 
+def found_only_in(public: Trace, native: Trace) -> set[str]:
+    """Rules with findings without machine code only.
+
+    What wrote to a value that a backward needed is only recorded with machine code: otherwise the
+    finding is the error.
+    """
+    one, other = ({found.rule for found in inspect(trace).findings} for trace in (public, native))
+    return one - other - ({"GS301"} if "GS302" in other else set())
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_program_is_recorded_alike_with_and_without_machine_code(room: str) -> None:
     differ = {}
@@ -35,6 +48,7 @@ def test_a_program_is_recorded_alike_with_and_without_machine_code(room: str) ->
             found = difflib.unified_diff(one[:5000], other[:5000], lineterm="", n=2)
             differ[program.__name__] = list(found)[2:30]
         assert public.notes == native.notes
+        assert found_only_in(public, native) == set(), program.__name__
 
     assert differ == {}
 
@@ -45,6 +59,8 @@ def test_a_random_program_is_recorded_alike_with_and_without_machine_code(progra
     native, public = on_both_layers(lambda torch: outcome(torch, program))
 
     assert [*told(lines(public, native))] == [*told(lines(native, public))]
+    assert public.notes == native.notes
+    assert found_only_in(public, native) == set()
 
 
 def backward_from_several_roots(torch: Any) -> None:
@@ -112,3 +128,14 @@ def test_hooks_and_roots_are_recorded_alike_with_and_without_machine_code(progra
     native, public = on_both_layers(program)
 
     assert lines(public, native) == lines(native, public)
+
+
+def test_nodes_that_a_backward_has_created_are_recorded_though_no_other_follows() -> None:
+    def program(torch: Any) -> None:
+        x = torch.ones(2, 3, requires_grad=True)
+        x.pow(3).sum(1).sum().backward(create_graph=True)
+
+    for trace in on_both_layers(program):
+        assert (trace.notes, check(trace)) == ((), [])
+        made = [node for node in trace.rows(Node) if node.task != NONE]
+        assert "MulBackward0" in {node.name for node in made}
