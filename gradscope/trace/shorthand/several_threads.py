@@ -95,8 +95,7 @@ class SeveralThreads:
                 rows.tell(moments, found)
                 self._asleep = replay.asleep
                 return
-            del usable[wrong]
-            found.orders[wrong] = Order.NOT_THE_SUMS
+            self._seen[wrong].sums_known = False
 
     def _differs(self, error: OtherOrderError, found: ReplayResults) -> None:
         """The order of a task is not the predicted one, or it is not known whether it is."""
