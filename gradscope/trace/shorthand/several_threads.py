@@ -155,7 +155,7 @@ class Places:
         self._devices = {
             node: [device_of.get(each, "") for each in inputs]
             for node, inputs in inputs_of(plain)
-            if any(each in device_of for each in inputs)
+            if inputs
         }
         known = {*devices.values()}
         self._threads = {name: id_ for id_, name in names[Thread.TABLE].items() if name in known}
@@ -186,7 +186,7 @@ class Places:
         The node above several roots receives their gradients.
         """
         devices = self._devices.get(node, [])
-        if node == task.root and not devices:
+        if node == task.root and node not in self._devices:
             ends = [(self._devices.get(to, []), nr) for to, nr in self._edges[node]]
             devices = [each[nr] for each, nr in ends if nr < len(each)]
         return next(filter(None, devices), "")
