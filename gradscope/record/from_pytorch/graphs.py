@@ -133,7 +133,10 @@ class PyTorchGraphs:
             region = NONE
             if of_graph or name.startswith(REGION):
                 region = self.compiled.region(graph)
-            named = self._names[node] = self._intern(name), self._intern(call_of(name)), region
+            from gradscope.watch.called.results import operator_of
+
+            call = operator_of(name) or call_of(name)
+            named = self._names[node] = self._intern(name), self._intern(call), region
         return named
 
     def _describe(self, node: FoundNode) -> None:
