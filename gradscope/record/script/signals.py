@@ -160,12 +160,11 @@ class Signals:
 
         Python handles signals between two instructions, and a wait for another rank is one.
         """
-        ours = [each for each in TERMINATING if self._ends_by(each)]
-        if ours and self._unheard is None:
-            from gradscope.record.script.unheard import Unheard  # later than the program starts
+        for number in filter(self._ends_by, TERMINATING):
+            if self._unheard is None:
+                from gradscope.record.script.unheard import Unheard  # after the program has started
 
-            self._unheard = Unheard()
-        for number in ours:
+                self._unheard = Unheard()
             self._unheard.watch(number, own_get)
         for number in self.arrivals.overdue(TERMINATING):
             if not self._ends_by(number):

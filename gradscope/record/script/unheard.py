@@ -95,9 +95,10 @@ class Unheard:
     def watch(self, number: int, usual: Callable[[int], Any]) -> None:
         """Put it before that of a signal, if it is not there. `usual`: what Python has set now."""
         action, ours, before = _Action(), _function(), usual(number)
+        if not ours or not callable(before):
+            return
         PROCESS.sigaction(number, None, ctypes.byref(action))
-        known = action.function == ours or action.flags & TAKES_INFO
-        if not ours or known or not callable(before):
+        if action.flags & TAKES_INFO:  # ours, or the C handler of a library
             return
         if number not in self._timers:
             timer, notice = ctypes.c_void_p(), _Notice(int(STATE), number)
@@ -126,13 +127,17 @@ class Unheard:
             self.wait(number, 0)
 
 
+_owned: list[Compiled] = []  # as long as Python runs: the system may call it
+
+
 @cache
-def _code() -> Compiled:
-    return Compiled([signal_arrives])  # owned as long as Python runs: the system may call it
-
-
 def _function() -> int:
-    """The address of the machine code; 0: there is none for this machine."""
+    """The address of the machine code; 0: there is none on this machine."""
     if (sys.platform, platform.machine()) not in LISTED:
         return 0
-    return _code().address(signal_arrives)
+    try:
+        compiled = Compiled([signal_arrives])
+    except (ImportError, OSError, MemoryError, RuntimeError):
+        return 0
+    _owned.append(compiled)
+    return compiled.address(signal_arrives)

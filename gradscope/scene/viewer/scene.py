@@ -123,8 +123,7 @@ def viewer_scene(
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
-    facts = _facts(scope, selection)
-    facts["forward"] = said
+    facts = _facts(scope, selection) | {"forward": said}
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
     facts["limits"] = limits(trace, report, said, tables)
