@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.ranks.clocks import GOES_ON
+from gradscope.analysis.ranks.clocks import GOES_ON, is_met
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import NONE, Phase, Span
 from gradscope.trace.trace import Trace
@@ -49,7 +49,8 @@ def rank_waits(trace: Trace) -> RankWaits:
     """The waits of a merged trace; none in the trace of one process."""
     ranks = trace.once(RankOf)
     table = trace.table(Span)
-    rows = [*table.take(np.flatnonzero(table["phase"] == Phase.COLLECTIVE))]
+    spans = table.take(np.flatnonzero(table["phase"] == Phase.COLLECTIVE))
+    rows = [each for each in spans if is_met(each.name)]
     if not rows or not ranks.numbers:
         return NO_WAITS
     called: dict[int, list[Span]] = {rank: [] for rank in ranks.numbers}

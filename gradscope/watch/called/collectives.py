@@ -1,4 +1,4 @@
-"""Collective operations of distributed training, with which processes exchange tensors.
+"""Collective operations, sends and receives, with which processes exchange tensors.
 
 Only those called by the program: calls in C++ (DistributedDataParallel) are not observed.
 """
@@ -27,7 +27,11 @@ NAMES = (
     "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather",
     "gather_object", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single",
     "reduce_scatter_tensor", "scatter", "scatter_object_list",
+    "batch_isend_irecv", "recv", "send",
 )  # fmt: skip
+"""Not `isend` and `irecv`: PyTorch compares what a `P2POp` is given with its own functions."""
+
+BATCH, RECEIVES = "p2p_op_list", ("recv",)
 
 
 PASSED = ("input", "input_tensor", "input_tensor_list", "input_list", "tensor")
@@ -80,9 +84,12 @@ class Collectives:
         listener, guarded = self._listener, self._faults.guarded
 
         def exchanges(token: Any, given: Any, more: Any) -> None:
-            asked = {name: given[at] for name, at in _places(own).items() if at < len(given)} | more
-            group, ranks = _group(asked.get("group"))
-            tensor = _first(next((asked[name] for name in PASSED if name in asked), None))
+            asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
+            batch = asked.get(BATCH)
+            first = batch[0] if is_a(batch, (list, tuple)) and len(batch) else None
+            group, ranks = _group(getattr(first, "group", asked.get("group")))
+            passed = () if name in RECEIVES else PASSED
+            tensor = _first(next((asked[each] for each in passed if each in asked), None))
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)
             listener.exchanges(
@@ -94,7 +101,8 @@ class Collectives:
             own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
             if HERE.ours or own_call or torch.compiler.is_compiling():  # then this is the original
                 return own(*given, **more)
-            shown = f"{name}, asynchronous" if more.get("async_op") else name
+            goes_on = more.get("async_op") or name == "batch_isend_irecv"
+            shown = f"{name}, asynchronous" if goes_on else name
             token = guarded("a collective began", listener.span_begins, shown, "collective")
             if token is not None:
                 guarded("a collective began", exchanges, token, given, more)
