@@ -42,7 +42,7 @@ class Gathered(Row):
 
 @table("collective")
 class Collective(Row):
-    """What a collective operation, a send or a receive exchanges. Its name and times are those of its span."""
+    """What a collective operation, or a send, exchanges. Its span has its name and times."""
 
     span: SpanId = NONE
     group: Text = ""  # the name of the group: "default_pg", "mesh_data"
