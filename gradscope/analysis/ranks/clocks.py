@@ -23,6 +23,8 @@ GOES_ON = ", asynchronous"
 """End of the names of collectives that may not have finished when they returned."""
 ONE_TO_ONE = ("send", "recv", "batch_isend_irecv")
 """What two ranks do with each other, and the others of their group do not call."""
+BEGINS_FUNCTIONAL = "functional "
+"""Beginning of the names of collectives that DTensor calls, possibly in other orders."""
 
 Ends: TypeAlias = NDArray[np.int64]
 
@@ -78,8 +80,8 @@ def _together(traces: Sequence[Trace]) -> tuple[str, list[Ends]]:
 
 
 def is_met(name: str) -> bool:
-    """Whether all ranks of a group call what has this name."""
-    return name.removesuffix(GOES_ON) not in ONE_TO_ONE
+    """Whether all ranks call what has this name in the same order."""
+    return name.removesuffix(GOES_ON) not in ONE_TO_ONE and not name.startswith(BEGINS_FUNCTIONAL)
 
 
 def _collectives(trace: Trace) -> tuple[list[str], Ends]:

@@ -219,6 +219,29 @@ def test_a_send_and_a_receive_say_so(mesh: Any) -> None:
     assert not any("fault" in each for each in trace.meta.get("unseen", ()))
 
 
+def test_a_functional_collective_says_so(mesh: Any) -> None:
+    import torch
+    import torch.distributed._functional_collectives as functional
+    from torch.distributed.tensor import Replicate
+
+    own = functional.all_reduce
+
+    def program() -> None:
+        assert functional.all_reduce is not own
+        functional.all_reduce(torch.ones(3), "sum", mesh)
+        functional.all_reduce(torch.ones(3), "sum", (mesh, 0)).wait()
+        divided(mesh).redistribute(placements=[Replicate()])
+
+    _, trace = recorded(program)
+
+    titles = [each.title for each in spans(trace)]
+    assert len(titles) == 3
+    assert all(title.startswith("functional ") for title in titles)
+    assert titles[0].startswith("functional all_reduce, asynchronous [3] float32, 2 ranks of ")
+    assert functional.all_reduce is own
+    assert not any("fault" in each for each in trace.meta.get("unseen", ()))
+
+
 def test_fsdp_calls_collectives(mesh: Any) -> None:
     _, trace = recorded(lambda: train(model(mesh)))
 
