@@ -228,7 +228,7 @@ def test_a_functional_collective_says_so(mesh: Any) -> None:
 
     def program() -> None:
         assert functional.all_reduce is not own
-        functional.all_reduce(torch.ones(3), "sum", mesh)
+        functional.all_reduce(torch.ones(3), "sum", mesh).wait()
         functional.all_reduce(torch.ones(3), "sum", (mesh, 0)).wait()
         divided(mesh).redistribute(placements=[Replicate()])
 
