@@ -3,8 +3,8 @@
 CPU time counts what threads of gradscope do beside the program, too, and depends less on what else
 the machine is doing. A step of n operations takes a + b·n longer when it is watched. Both are
 fitted to the medians of steps of several sizes. The first steps of a recording are not measured:
-they also search the program for kept graphs, six times in all. The results go to bench/costs.json, which
-docs/versions.md shows.
+they also search the program for kept graphs, six times in all. The results go to bench/costs.json,
+which docs/versions.md shows.
 """
 
 from __future__ import annotations

@@ -183,8 +183,10 @@ class BackwardRuns:
         "since", "thread",
     )  # fmt: skip
 
-    def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
-        self._read = read
+    def __init__(
+        self, read: Callable[[], None] | None = None, since: int = 0, thread: int = 0
+    ) -> None:
+        self._read = read  # assigns the columns; None: they are assigned, or will never be
         self.since = self.last = since  # place of its first row, and the place after its last
         self.inside: tuple[tuple[int, int], ...] = ()  # the ranges of nested backwards
         self.thread = thread  # `threading.get_ident()` of the caller
@@ -197,12 +199,13 @@ class BackwardRuns:
 
     def runs(self) -> RunColumns | None:
         """Its runs, without those of nested backwards; None: not all were observed."""
-        self._read()
+        if self._read is not None:
+            self._read()
         return None if self.columns is None else RunColumns(*self.columns[:, self.part])
 
     def is_seen(self) -> bool:
         """Whether all its runs were observed."""
-        if self.columns is None:
+        if self.columns is None and self._read is not None:
             self._read()
         return self.columns is not None
 

@@ -21,6 +21,10 @@ from gradscope.trace.trace import Trace
 REDUCES = "DistributedDataParallel"
 GOES_ON = ", asynchronous"
 """End of the names of collectives that may not have finished when they returned."""
+ONE_TO_ONE = ("send", "recv", "batch_isend_irecv")
+"""What two ranks do with each other, and the others of their group do not call."""
+BEGINS_FUNCTIONAL = "functional "
+"""Beginning of the names of collectives that DTensor calls, possibly in other orders."""
 
 Ends: TypeAlias = NDArray[np.int64]
 
@@ -75,11 +79,16 @@ def _together(traces: Sequence[Trace]) -> tuple[str, list[Ends]]:
     return "", []
 
 
+def is_met(name: str) -> bool:
+    """Whether all ranks call what has this name in the same order."""
+    return name.removesuffix(GOES_ON) not in ONE_TO_ONE and not name.startswith(BEGINS_FUNCTIONAL)
+
+
 def _collectives(trace: Trace) -> tuple[list[str], Ends]:
     """The names of collectives that ended when they returned, in order, and their ends."""
     spans = trace.table(Span)
     names = np.array(trace.texts(spans.array("name")), object)
-    waited = np.array([not name.endswith(GOES_ON) for name in names], np.bool_)
+    waited = np.array([is_met(name) and not name.endswith(GOES_ON) for name in names], np.bool_)
     chosen = (spans.array("phase") == Phase.COLLECTIVE) & (spans.array("end") != NONE) & waited
     return names[chosen].tolist(), spans.array("end")[chosen]
 

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from gradscope.analysis.ranks.clocks import GOES_ON
+from gradscope.analysis.ranks.clocks import GOES_ON, is_met
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import NONE, Collective, Phase, ProcessGroup, Span
 from gradscope.trace.trace import Trace
@@ -82,7 +82,8 @@ def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
     ranks = trace.once(RankOf)
     table = trace.table(Span)
     chosen = np.flatnonzero(table["phase"] == Phase.COLLECTIVE)
-    rows = sorted(table.take(chosen), key=lambda row: row.begin)
+    spans = (row for row in table.take(chosen) if is_met(row.name))
+    rows = sorted(spans, key=lambda row: row.begin)
     if not rows or not ranks.numbers:
         return ()
     owners = ranks.of(Span.TABLE, np.array([row.id for row in rows], np.int64)).tolist()

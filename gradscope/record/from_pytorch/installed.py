@@ -43,10 +43,10 @@ class _Executed:
 
 
 class WhenImported(MetaPathFinder):
-    """Finds `torch` where it is, and calls a function when it has been executed."""
+    """Finds a module of PyTorch where it is, and calls a function when it has been executed."""
 
-    def __init__(self, then: Callable[[], None]) -> None:
-        self._then = then
+    def __init__(self, then: Callable[[], None], name: str = "torch") -> None:
+        self._then, self._name = then, name
 
     def start(self) -> None:
         sys.meta_path.insert(0, self)
@@ -58,7 +58,7 @@ class WhenImported(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != "torch":
+        if fullname != self._name:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
@@ -89,7 +89,8 @@ class _Telling(Loader):
             spec.loader = self._own
         module.__loader__ = self._own
         self._own.exec_module(module)
-        _Executed.module = module
+        if module.__name__ == "torch":
+            _Executed.module = module
         if spec is not None:
             vars(spec)["_initializing"] = False  # else other threads that use it wait for this one
         self._waiting.imported()

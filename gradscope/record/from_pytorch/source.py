@@ -14,6 +14,7 @@ from gradscope.record.from_pytorch.listener import PyTorchListener
 from gradscope.record.from_pytorch.stops import PyTorchStops
 from gradscope.record.from_pytorch.threads import PyTorchPause, UnderWay
 from gradscope.record.notes.own_time import STARTING
+from gradscope.watch.in_place.sharded import FUNCTIONAL_HOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ class PyTorchSource:
         self.moves = Moves(session.contexts)
         self.stops = PyTorchStops(self)
         self._waiting = WhenImported(self._imported)
+        self._waiting_for_collectives = WhenImported(self._imported_collectives, FUNCTIONAL_HOME)
         self._was_there = False  # PyTorch, before this recording
         self._not_looked_at: Callable[[], int] = int
         self._not_looked_at_before = 0
@@ -94,16 +96,23 @@ class PyTorchSource:
         )  # fmt: skip
         session.acts.start(torch, look)
         watcher.start()
+        if FUNCTIONAL_HOME not in sys.modules:
+            self._waiting_for_collectives.start()
         if session.places is not None:
             self.stops.at(session.places)
         if listener.paused is not None:  # paused before PyTorch was imported
             watcher.pause()
         return True
 
+    def _imported_collectives(self) -> None:
+        if self.watcher is not None:
+            self.faults.guarded("a collective began", self.watcher.collectives.imported)
+
     def stop(self) -> None:
         """Stop watching."""
         UnderWay.now = False
         self._waiting.stop()
+        self._waiting_for_collectives.stop()
         self.moves.stop()
         if self.watcher is not None:
             with self.listener.tensors.unseen():

@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gradscope.errors import ExitCode
 from gradscope.record.script.handlers import Arrivals, Handler, Instead, own_get, own_set
 from gradscope.record.script.our_code import LONGEST, in_recorder
 from gradscope.record.script.tracebacks import is_below
 from gradscope.record.source import InScripts
+
+if TYPE_CHECKING:
+    from gradscope.record.script.unheard import Unheard
 
 # Note [When an interruption is convenient]
 # A signal arrives between any two instructions of the program. Inside the recorder, it would lose
@@ -28,6 +31,9 @@ from gradscope.record.source import InScripts
 # instructions of the function of a node, which the engine handles as an error.
 AGAIN, SOON, AT_LAST = 0.001, 0.1, 2.0
 """Seconds: between two tries; until a node may be interrupted; until the engine may be."""
+
+WRITES = 30
+"""Seconds in which a trace must be finished before the program ends by a signal."""
 
 TERMINATING = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -121,6 +127,7 @@ class Signals:
         self.arrivals = Arrivals()
         self._process = os.getpid()
         self._waiting: dict[int, _Waiting] = {}
+        self._unheard: Unheard | None = None
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C: raises KeyboardInterrupt, as usual."""
@@ -136,7 +143,11 @@ class Signals:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
-        if self.finishing or self._later(number, frame, self.terminate):
+        if not self.finishing and self._later(number, frame, self.terminate):
+            return
+        if self._unheard is not None:
+            self._unheard.wait(number, WRITES)
+        if self.finishing:
             return
         self.finishing = True
         try:
@@ -149,8 +160,14 @@ class Signals:
 
         Python handles signals between two instructions, and a wait for another rank is one.
         """
+        for number in filter(self._ends_by, TERMINATING):
+            if self._unheard is None:
+                from gradscope.record.script.unheard import Unheard  # after the program has started
+
+                self._unheard = Unheard()
+            self._unheard.watch(number, own_get)
         for number in self.arrivals.overdue(TERMINATING):
-            if self.finishing or getattr(own_get(number), "handler", None) != self.terminate:
+            if not self._ends_by(number):
                 continue
             self.finishing = True
             what = signal.Signals(number)
@@ -159,6 +176,10 @@ class Signals:
             sealing.join(AT_LAST)
             die_of(number)
 
+    def _ends_by(self, number: int) -> bool:
+        """Whether this signal ends the program now."""
+        return not self.finishing and getattr(own_get(number), "handler", None) == self.terminate
+
     def stop(self, number: int, frame: FrameType | None) -> None:
         """End the script, by request or `--stop-on`, in the same way as `sys.exit`."""
         if os.getpid() == self._process and (
@@ -166,6 +187,11 @@ class Signals:
         ):
             return
         raise Stopped(self.stopped_by)
+
+    def forget(self) -> None:
+        """The process no longer ends by a signal that has arrived."""
+        if self._unheard is not None:
+            self._unheard.forget()
 
     def _later(self, number: int, frame: FrameType | None, handler: Handler) -> bool:
         """Whether this moment is not convenient, or the signal was repeated unnecessarily.
@@ -234,6 +260,7 @@ def handled(signals: Signals, stopper: signal.Signals | None = None) -> Iterator
         _Handled.before = {}
         for number, usual in before.items():
             own_set(number, usual)
+        signals.forget()
 
 
 class _Handled:

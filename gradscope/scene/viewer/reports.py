@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 import numpy as np
 
-from gradscope.analysis.answers.compiled_facts import compiled
 from gradscope.analysis.findings import Evidence, Finding
 from gradscope.analysis.graph.memory import held, periods
 from gradscope.analysis.identity.fingerprints import shortened
@@ -17,7 +16,6 @@ from gradscope.analysis.lookups import Ids, member
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
-from gradscope.scene.graph.blocks.region_words import break_in_words, inside
 from gradscope.scene.readable import shape
 from gradscope.scene.report import found_in
 from gradscope.scene.viewer.nodes import PageNodes
@@ -84,14 +82,13 @@ def _seq_of(evidence: Iterable[Evidence]) -> int:
 
 
 def slow_tables(trace: Trace, report: Report, texts: Texts) -> dict[str, Table]:
-    """Times by line, by name of nodes and operations, and by module; compiled regions."""
+    """Times by line, by name of nodes and operations, and by module."""
     modules = [each for each in report.modules if each.nodes or each.ops]
     return {
         "slow_lines": _lines(trace, report.lines, texts),
         "slow_nodes": _timings(report.nodes, texts),
         "slow_ops": _timings(report.ops, texts),
         "waits": _waits(report, texts),
-        "regions": region_table(trace, texts),
         "modules": {
             "rank": ints(each.rank for each in modules),
             "name": texts.column(each.name or each.type for each in modules),
@@ -223,32 +220,6 @@ def _float32(numbers: np.ndarray) -> np.ndarray:
 def _place(value: int) -> str:
     place = member(Place, value)
     return "unknown" if place is None else place.name.lower().replace("_", " ")
-
-
-def region_table(trace: Trace, texts: Texts) -> Table:
-    """What is inside of each compiled region, and why it was compiled, a line each."""
-    facts = compiled(trace)
-    lines = [
-        (region.id, line)
-        for region in facts.regions
-        for line in (
-            *inside(region),
-            *(
-                f"compiled again: {'; '.join(each.reasons)}"
-                for each in facts.again
-                if each.name == region.compilation
-            ),
-            *(
-                f"graph break: {break_in_words(each)}"
-                for each in facts.breaks
-                if each.compilation == region.compilation
-            ),
-        )
-    ]
-    return {
-        "region": ints(region for region, _ in lines),
-        "text": texts.column(line for _, line in lines),
-    }
 
 
 def source_tables(scope: PageNodes, texts: Texts) -> dict[str, Table]:

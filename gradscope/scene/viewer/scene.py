@@ -20,6 +20,7 @@ from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
 from gradscope.scene.viewer.lanes import lane_tables, same_times, step_rows, steps_of
 from gradscope.scene.viewer.nodes import KINDS, MARKS, PageNodes, edge_table, node_table, scope_of
+from gradscope.scene.viewer.regions import region_tables
 from gradscope.scene.viewer.reports import (
     counted,
     finding_table,
@@ -116,13 +117,13 @@ def viewer_scene(
         "values": value_table(scope, texts),
         "findings": finding_table(scope, report.findings, texts),
         **slow_tables(trace, report, texts),
+        **region_tables(trace, texts),
         **source_tables(scope, texts),
         **forward,
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
-    facts = _facts(scope, selection)
-    facts["forward"] = said
+    facts = _facts(scope, selection) | {"forward": said}
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
     facts["limits"] = limits(trace, report, said, tables)

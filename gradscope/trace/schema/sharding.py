@@ -62,7 +62,7 @@ class ProcessGroup(Row):
 
 @table("collective")
 class Collective(Row):
-    """What a collective operation exchanges. Its name and times are those of its span.
+    """What a collective operation, or a send, exchanges. Its span has its name and times.
 
     The collectives of a group are in the order in which this rank called them.
     """

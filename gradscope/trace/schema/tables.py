@@ -64,7 +64,7 @@ class Phase(IntEnum):
     OPTIMIZER = 3
     MODULE = 4
     OWN_WORK = 5  # gradscope itself compiles, or loads compiled code; excluded from all sums
-    COLLECTIVE = 6  # a collective operation of distributed training
+    COLLECTIVE = 6  # a collective operation of distributed training, a send or a receive
 
 
 @table("string")

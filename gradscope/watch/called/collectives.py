@@ -1,4 +1,4 @@
-"""Collective operations of distributed training, with which processes exchange tensors.
+"""Collective operations, sends and receives, with which processes exchange tensors.
 
 Also models that DistributedDataParallel keeps equal on all ranks.
 
@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.by_identity import attributes, is_a
+from gradscope.watch.in_place.sharded import FUNCTIONAL_HOME
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.listener import Exchange, RankGroup
 from gradscope.watch.unseen import stands_for, unseen
@@ -33,10 +34,24 @@ NAMES = (
     "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather",
     "gather_object", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single",
     "reduce_scatter_tensor", "scatter", "scatter_object_list",
+    "batch_isend_irecv", "recv", "send",
 )  # fmt: skip
+"""Not `isend` and `irecv`: PyTorch compares what a `P2POp` is given with its own functions."""
+
+BATCH, RECEIVES = "p2p_op_list", ("recv",)
+
+FUNCTIONAL = (
+    "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
+    "all_gather_single_coalesced", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce",
+    "all_reduce_coalesced", "all_to_all_single", "all_to_all_single_autograd", "broadcast",
+    "permute_tensor", "reduce_scatter_single", "reduce_scatter_single_autograd",
+    "reduce_scatter_single_coalesced", "reduce_scatter_tensor", "reduce_scatter_tensor_autograd",
+    "reduce_scatter_tensor_coalesced",
+)  # fmt: skip
+"""Functional collectives, as DTensor calls them: a result is waited for where it is used."""
 
 
-PASSED = ("input", "input_tensor", "input_tensor_list", "input_list", "tensor")
+PASSED = ("self", "inputs", "input", "input_tensor", "input_tensor_list", "input_list", "tensor")
 """Parameters with the tensor that a rank passes, or with several of them."""
 
 
@@ -50,8 +65,14 @@ def _places(function: Any) -> dict[str, int]:
 
 
 def group_of(asked: Any) -> RankGroup | None:
-    """The group that is meant by an argument; None is the group of all ranks."""
+    """The group that is meant by an argument; None is the group of all ranks.
+
+    A mesh stands for its groups; with a dim, for one of them.
+    """
     group: Any = dist.group.WORLD if asked is None else asked
+    mesh, *dims = group if is_a(group, tuple) and group else (group,)
+    if type(mesh).__name__ == "DeviceMesh" and (dims or mesh.ndim == 1):
+        group = mesh.get_group(*dims)
     if not is_a(group, dist.ProcessGroup):
         return None
     name, described = str(group.group_name), str(getattr(group, "group_desc", "undefined"))
@@ -76,17 +97,20 @@ class Collectives:
         self._listener = listener
         self._faults = faults
         self._replaced = Replaced(stands_for)
+        self._on = False
 
     def start(self) -> None:
-        if dist.is_available():
-            for name in NAMES:
-                if hasattr(dist, name):
-                    self._replaced.put(dist, name, self._told(name, getattr(dist, name)))
-            self._replaced.put(
-                DistributedDataParallel, "__init__", self._made(DistributedDataParallel.__init__)
-            )
+        self._on = dist.is_available()
+        for name in NAMES if self._on else ():
+            if hasattr(dist, name):
+                self._replaced.put(dist, name, self._told(name, getattr(dist, name)))
+        if self._on:
+            made = self._made(DistributedDataParallel.__init__)
+            self._replaced.put(DistributedDataParallel, "__init__", made)
+        self.imported()
 
     def stop(self) -> None:
+        self._on = False
         self._replaced.take_back()
 
     def _made(self, own: Any) -> Any:
@@ -105,13 +129,24 @@ class Collectives:
 
         return __init__
 
-    def _told(self, name: str, own: Any) -> Any:
+    def imported(self) -> None:
+        """Replace functional collectives, when the program has imported them."""
+        home = sys.modules.get(FUNCTIONAL_HOME)
+        for name in FUNCTIONAL if self._on and home is not None else ():
+            own = getattr(home, name, None)
+            if own is not None:
+                self._replaced.put(home, name, self._told(name, own, functional=True))
+
+    def _told(self, name: str, own: Any, *, functional: bool = False) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
         def exchanges(token: Any, given: Any, more: Any, frame: FrameType) -> None:
-            asked = {name: given[at] for name, at in _places(own).items() if at < len(given)} | more
-            group = group_of(asked.get("group"))
-            tensor = _first(next((asked[name] for name in PASSED if name in asked), None))
+            asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
+            batch = asked.get(BATCH)
+            first = batch[0] if is_a(batch, (list, tuple)) and len(batch) else None
+            group = group_of(getattr(first, "group", asked.get("group")))
+            passed = () if name in RECEIVES else PASSED
+            tensor = _first(next((asked[each] for each in passed if each in asked), None))
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)
             dtype = None if tensor is None else tensor.dtype
@@ -119,10 +154,13 @@ class Collectives:
 
         @passed_over
         def call(*given: Any, **more: Any) -> Any:
-            own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
-            if HERE.ours or own_call or torch.compiler.is_compiling():  # then this is the original
+            if torch.compiler.is_compiling():  # first: compilers cannot trace the next line
                 return own(*given, **more)
-            shown = f"{name}, asynchronous" if more.get("async_op") else name
+            own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
+            if HERE.ours or own_call:
+                return own(*given, **more)
+            goes_on = functional or more.get("async_op") or name == "batch_isend_irecv"
+            shown = "functional " * functional + name + ", asynchronous" * bool(goes_on)
             token = guarded("a collective began", listener.span_begins, shown, "collective")
             if token is not None:
                 guarded("a collective began", exchanges, token, given, more, sys._getframe(1))

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._guards import TracingContext
 
 from gradscope.errors import leave_no_frame
 from gradscope.watch.in_place.by_identity import CallableWrapper, is_a
@@ -162,11 +163,11 @@ class WatchedHook(CallableWrapper):
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        return type(self.hook)
+        return type(self) if _is_traced() else type(self.hook)
 
     # A property and not a method: a frame of a method would appear in tracebacks of errors raised
     # by attributes of the hook. Compilers may read an instance without a `hook`.
-    __getattr__ = property(lambda self: partial(getattr, object.__getattribute__(self, "hook")))  # type: ignore[misc]
+    __getattr__ = property(lambda self: partial(*_looked_up(self)))  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return repr(self.hook)
@@ -188,6 +189,17 @@ class WatchedHook(CallableWrapper):
 
 
 _OF_OURS: set[type] = {WatchedHook}
+
+
+def _looked_up(hook: Any) -> tuple[Callable[..., Any], Any]:
+    """What returns an attribute that the wrapper does not have, and of what."""
+    if _is_traced():
+        return object.__getattribute__, hook
+    return getattr, object.__getattribute__(hook, "hook")
+
+
+_is_traced = TracingContext.try_get
+"""Whether a compiler traces in this thread: what it takes for a function, it expects to be one."""
 
 
 def is_watched(hook: Any) -> bool:

@@ -14,6 +14,7 @@ from gradscope.watch.in_place.by_identity import attributes, is_a
 
 HOMES = ("torch.distributed.tensor", "torch.distributed._tensor")  # the second until 2.4
 STATES = "torch.distributed._composable_state"
+FUNCTIONAL_HOME = "torch.distributed._functional_collectives"
 
 
 def _dtensor() -> Any:

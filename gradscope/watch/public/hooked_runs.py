@@ -163,7 +163,7 @@ class HookedRunObserver:
                 row[1] = row[1] or perf_counter_ns()
         self._guarded("a backward ended", self._over, task, handed)
         if not task.certain:
-            return BackwardRuns(_nothing, thread=task.caller)
+            return BackwardRuns(thread=task.caller)
         ran = _stretch(task)
         if task.on_one_thread():  # else gradients may arrive in another order than hooks are called
             ran.gradients = SeenGradients(task.took, task.added)
@@ -183,10 +183,7 @@ class HookedRunObserver:
 def _stretch(task: HookedBackward, *, over: bool = False) -> BackwardRuns:
     """Its runs. `over`: only those that have ended."""
     rows = [row for row in task.rows if row[1] or not over]
-    ran = of_columns(np.array(rows, np.int64).reshape(-1, len(RunColumns._fields)).T.copy())
-    ran.thread, ran.begun = task.caller, task.begun
+    columns = np.array(rows, np.int64).reshape(-1, len(RunColumns._fields)).T.copy()
+    ran = of_columns(columns, task.caller)
+    ran.begun = task.begun
     return ran
-
-
-def _nothing() -> None:
-    """Does nothing: all runs were read."""

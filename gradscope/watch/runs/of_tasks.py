@@ -82,13 +82,9 @@ def has_columns(ran: BackwardRuns, columns: Ints) -> None:
     ran.columns, ran.part = columns, slice(0, columns.shape[1])
 
 
-def of_columns(columns: Ints) -> BackwardRuns:
-    """The runs in these columns, which need not be read."""
-    ran = BackwardRuns(_nothing)
+def of_columns(columns: Ints, thread: int = 0) -> BackwardRuns:
+    """The runs in these columns, which need not be read. `thread`: of the caller."""
+    ran = BackwardRuns(thread=thread)
     has_columns(ran, columns)
     ran.many = columns.shape[1]
     return ran
-
-
-def _nothing() -> None:
-    """Does nothing: all runs were read."""

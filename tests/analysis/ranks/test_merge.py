@@ -143,14 +143,14 @@ def test_clocks_of_several_machines_are_matched_by_backwards_that_end_together()
 
 
 def test_clocks_of_several_machines_are_matched_by_collectives_first() -> None:
-    """What went on by itself ended nothing together; its name says so."""
+    """What went on by itself ended nothing together, nor did what two ranks passed on."""
     spans = [("all_reduce", 10), ("barrier", 20), ("all_reduce, asynchronous", 99)]
     traces = [
         trace_of(
             Thread(0, "main"),
             *[
                 Span(nr, name, Phase.COLLECTIVE, thread=0, begin=1, end=end + late * (end < 99))
-                for nr, (name, end) in enumerate(spans)
+                for nr, (name, end) in enumerate([*spans, (("send", "recv")[rank], 99)])
             ],
             meta={"rank": rank, "host": f"machine {rank}", "clock_base": 0},
         )
@@ -159,7 +159,7 @@ def test_clocks_of_several_machines_are_matched_by_collectives_first() -> None:
 
     whole = merged(traces)
 
-    assert [span.end for span in whole.rows(Span)] == [17, 27, 106, 17, 27, 99]
+    assert [span.end for span in whole.rows(Span)] == [17, 27, 106, 106, 17, 27, 99, 99]
     said = "by the ends of 2 collectives, which ranks end together (at most 0 ms apart)"
     assert whole.meta["clock"] == said
 

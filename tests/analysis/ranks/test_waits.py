@@ -70,6 +70,18 @@ def test_calls_are_matched_as_long_as_all_ranks_call_the_same() -> None:
     assert (found.collectives, found.unmatched) == (1, 4)
 
 
+def test_sends_and_receives_are_left_out_of_the_order() -> None:
+    stages = [
+        called(0, ("send", 0, 30), ("functional all_reduce, asynchronous", 35, 36),
+               ("barrier", 70, 90)),
+        called(1, ("recv", 20, 30), ("batch_isend_irecv, asynchronous", 40, 41),
+               ("barrier", 80, 90)),
+    ]  # fmt: skip
+
+    assert waits_of(*stages) == [(0, 1, 10)]
+    assert rank_waits(merged(stages)).unmatched == 0
+
+
 def test_one_process_waits_for_nobody() -> None:
     assert rank_waits(called(0, ("barrier", 0, 30))) == NO_WAITS
     assert rank_waits(only(several_ranks(late={(1, 2): 9_000}), 0)) == NO_WAITS

@@ -7,6 +7,7 @@ look at the system as they are imported, so they are imported before; so is PyTo
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import builtins
 import ctypes
 import io
@@ -26,17 +27,20 @@ IMPORTED_BEFORE = (
 )  # fmt: skip
 MODULES = ("fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 OF_OS = """
-    chown fchmod fork forkpty getegid geteuid getpgid getuid killpg memfd_create mkfifo
-    posix_fadvise posix_fallocate pread pwrite register_at_fork sched_getaffinity setsid
-    statvfs sysconf uname wait4 O_CLOEXEC O_NOFOLLOW O_NONBLOCK WNOHANG
+    chown fchmod fork forkpty getegid geteuid getpgid getpgrp getuid killpg memfd_create mkfifo
+    posix_fadvise posix_fallocate posix_spawn pread pwrite register_at_fork sched_getaffinity
+    set_blocking setpgid setsid statvfs sysconf uname wait4 O_CLOEXEC O_NOFOLLOW O_NONBLOCK WNOHANG
 """
 OF_SIGNAL = """
-    alarm getitimer pause pthread_kill pthread_sigmask setitimer sigpending sigwait ITIMER_REAL
-    SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGUSR1 SIGUSR2
-    SIG_BLOCK SIG_SETMASK
+    alarm getitimer pause pthread_kill pthread_sigmask setitimer siginterrupt sigpending sigwait
+    ITIMER_REAL SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGPROF SIGQUIT SIGSTOP SIGTSTP
+    SIGUSR1 SIGUSR2 SIGVTALRM SIG_BLOCK SIG_SETMASK
 """
 OF_TIME = "clock_getres clock_gettime clock_gettime_ns tzset CLOCK_MONOTONIC CLOCK_REALTIME"
-LACKS: tuple[tuple[Any, str], ...] = ((os, OF_OS), (signal, OF_SIGNAL), (time, OF_TIME))
+OF_OWN_SIGNAL = "pthread_kill siginterrupt"
+LACKS: tuple[tuple[Any, str], ...] = (
+    (os, OF_OS), (signal, OF_SIGNAL), (_signal, OF_OWN_SIGNAL), (time, OF_TIME),
+)  # fmt: skip
 """What Windows lacks."""
 
 SYSTEMS = {"win32": "Windows", "darwin": "Darwin"}

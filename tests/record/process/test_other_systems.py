@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.trace.schema import GraphTask
+from gradscope.record.recording import LEVELS
+from gradscope.trace.schema import GraphTask, Node
 from tests.record.running import House
 
 SYSTEM = str(Path(__file__).with_name("other_system.py"))
@@ -24,12 +25,18 @@ print(f"{loss.item() > 0}")
 """
 
 
-def told(tmp_path: Path, system: tuple[str, str], on: str, *shows: tuple[str, ...]) -> House:
+def told(
+    tmp_path: Path,
+    system: tuple[str, str],
+    on: str,
+    *shows: tuple[str, ...],
+    level: str = "values",
+) -> House:
     """Record the program as if on this system, and run commands on the trace."""
     house = House(tmp_path)
     house.write(PROGRAM)
     pytorch = "torch" if on == "torch" else "-"
-    ran = house.python(SYSTEM, *system, pytorch, "trace", "--on", on, "--level", "values",
+    ran = house.python(SYSTEM, *system, pytorch, "trace", "--on", on, "--level", level,
                        "-o", "trace.json", "script.py")  # fmt: skip
     assert (ran.code, ran.out) == (0, "True\n"), ran.err
     assert "fault" not in ran.err
@@ -55,9 +62,19 @@ def test_the_own_engine_is_recorded_and_shown_on_another_system(
 
 
 @pytest.mark.torch
-def test_pytorch_is_recorded_through_its_public_hooks_on_macos(tmp_path: Path) -> None:
-    """For Windows, see tests/record/script/test_windows.py."""
-    house = told(tmp_path, ("darwin", "arm64"), "torch", ("inspect", "trace.json"))
+@pytest.mark.parametrize(
+    ("system", "level"),
+    [(SYSTEMS[1], "values"), *((SYSTEMS[0], each) for each in LEVELS)],
+)
+def test_pytorch_is_recorded_through_its_public_hooks(
+    system: tuple[str, str], level: str, tmp_path: Path
+) -> None:
+    house = told(tmp_path, system, "torch", ("inspect", "trace.json"), level=level)
 
+    trace = house.recorded()
     assert house.violations() == []
-    assert len(house.recorded().table(GraphTask)) == 2
+    assert len(trace.table(GraphTask)) == 2
+    assert "machine code" in trace.meta["no_machine_code"]
+    assert {node.name for node in trace.rows(Node)} == {
+        "AccumulateGrad", "AddmmBackward0", "PowBackward0", "SumBackward0", "TBackward0",
+    }  # fmt: skip

@@ -199,6 +199,58 @@ def test_a_collective_says_what_it_passes_and_among_which_ranks(mesh: Any) -> No
     assert titles[-1].startswith("reduce_scatter [1] float32, 2 ranks of ")
 
 
+def test_a_send_and_a_receive_say_so(mesh: Any) -> None:
+    import torch
+    import torch.distributed as dist
+
+    ours: list[Any] = []
+
+    def program() -> None:
+        dist.send(torch.ones(2, 3), 1)
+        dist.recv(torch.ones(4), 1)
+        sends = [dist.P2POp(dist.isend, torch.ones(2), 1), dist.P2POp(dist.irecv, torch.ones(2), 1)]
+        for request in dist.batch_isend_irecv(sends):
+            request.wait()
+        try:
+            dist.batch_isend_irecv(3)
+        except (TypeError, ValueError) as error:
+            ours.append(error)
+
+    _, trace = recorded(program)
+
+    assert [each.title for each in spans(trace)] == [
+        "send [2, 3] float32, 2 ranks of default_pg",
+        "recv 2 ranks of default_pg",
+        "batch_isend_irecv, asynchronous 2 ranks of default_pg",
+        "batch_isend_irecv, asynchronous 2 ranks of default_pg",
+    ]
+    assert len(ours) == 1
+    assert not any("fault" in each for each in trace.meta.get("unseen", ()))
+
+
+def test_a_functional_collective_says_so(mesh: Any) -> None:
+    import torch
+    import torch.distributed._functional_collectives as functional
+    from torch.distributed.tensor import Replicate
+
+    own = functional.all_reduce
+
+    def program() -> None:
+        assert functional.all_reduce is not own
+        functional.all_reduce(torch.ones(3), "sum", mesh).wait()
+        functional.all_reduce(torch.ones(3), "sum", (mesh, 0)).wait()
+        divided(mesh).redistribute(placements=[Replicate()])
+
+    _, trace = recorded(program)
+
+    titles = [each.title for each in spans(trace)]
+    assert len(titles) == 3
+    assert all(title.startswith("functional ") for title in titles)
+    assert titles[0].startswith("functional all_reduce, asynchronous [3] float32, 2 ranks of ")
+    assert functional.all_reduce is own
+    assert not any("fault" in each for each in trace.meta.get("unseen", ()))
+
+
 def test_fsdp_calls_collectives(mesh: Any) -> None:
     _, trace = recorded(lambda: train(model(mesh)))
 

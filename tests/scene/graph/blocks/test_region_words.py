@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from gradscope.analysis.answers.compiled_facts import compiled, plain_name
 from gradscope.analysis.report import inspect
 from gradscope.scene.answers.things import chosen_node
@@ -12,7 +14,7 @@ from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.kinds import Form
 from gradscope.scene.report import report_tables
-from gradscope.scene.viewer.reports import region_table
+from gradscope.scene.viewer.regions import region_tables
 from gradscope.scene.viewer.text_columns import Texts
 from gradscope.trace.schema import (
     NONE,
@@ -56,8 +58,9 @@ def inside(region: int) -> Sequence[Row]:
     ]  # fmt: skip
 
 
-def a_trace() -> Trace:
+def a_trace(*more: Row) -> Trace:
     return trace_of(
+        *more,
         *lines(10, 11, 12),
         Compilation(0, "0/0", "forward", 0, begin=0, end=2_000_000),
         Compilation(1, "0/1", "forward", 0, NONE, ("0/0: size mismatch",), begin=5, end=1_000_005),
@@ -155,10 +158,22 @@ def test_a_region_that_does_not_fit_stays_folded() -> None:
 
 
 def test_the_page_has_the_lines_of_each_region() -> None:
-    texts = Texts()
-    table = region_table(a_trace(), texts)
+    table = region_tables(a_trace(), Texts())["regions"]
 
     assert table["region"].tolist() == [0, 0, 0]  # type: ignore[union-attr]
+
+
+def test_the_page_has_the_operations_of_each_region_and_what_they_read() -> None:
+    tables = region_tables(a_trace(), Texts())
+    numbers = {
+        name: {key: each.tolist() for key, each in table.items() if isinstance(each, np.ndarray)}
+        for name, table in tables.items()
+    }
+
+    assert numbers["region_parts"] == {"region": [0, 0], "is_forward": [1, 0]}
+    assert numbers["region_ops"]["part"] == [0, 0, 1]
+    assert numbers["region_ops"]["kept"] == [0, 1, 0]
+    assert numbers["region_reads"] == {"op": [0, 1, 2], "from": [NONE, 0, NONE]}
 
 
 def test_an_operation_is_named_without_its_namespace_and_overload() -> None:

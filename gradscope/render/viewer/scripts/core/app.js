@@ -1,15 +1,12 @@
 /** The state of the page: selection, open groups and position; panels and the address follow it. */
 
 import { Changes } from "./changes.js";
-import { plain, saidIn } from "./fragment.js";
+import { flippedIn, partsIn, plain, saidIn } from "./fragment.js";
 import { States } from "./state.js";
 import { STEP, Tree } from "./tree.js";
-import { Picture, ROOM } from "./picture.js";
+import { Picture, legibleGroups, withInsides } from "./picture.js";
 
 /** @typedef {import("./data.js").Model} Model */
-
-const LIMITS = [90, 64, 45, 32, 22, 14, 8];
-const LEGIBLE = 0.55;
 
 /**
  * What changed, for panels to look at.
@@ -36,8 +33,9 @@ export class App {
     /** The rank shown, of a merged trace; -1 otherwise. */
     this.rank = model.facts.ranks[0] ?? -1;
     this.root = 0;
+    /** @type {Set<number>} open groups and, as ~node, nodes whose inside is shown */
     this.open = new Set();
-    /** @type {Map<number, Set<number>>} by root, the groups that are open at first */
+    /** @type {Map<number, Set<number>>} by root, what is open at first */
     this.usuals = new Map();
     /** The axis of time, from which moments are counted. @type {{least: number, most: number}} */
     this.axis = { least: 0, most: 1 };
@@ -139,18 +137,12 @@ export class App {
     return this.backward < 0 ? this.model.backwards.get("rank")[backward] === this.rank : this.backward === backward;
   }
 
-  /** The groups that are open at first: as many as leave titles legible in the room there is. @param {number} root */
+  /** What is open at first: as much as leaves titles legible in the room there is. @param {number} root */
   usual(root) {
-    const model = this.tree.modelOf(root);
-    if (model !== root) return new Set([...this.usual(model)].map((each) => each - model + root));
     if (!this.usuals.has(root)) {
-      let open = new Set([root]);
-      for (const limit of LIMITS) {
-        open = this.tree.openBestFirst(root, limit, new Set());
-        const { width, height } = new Picture(this.model, this.tree, root, open);
-        if (Math.min(ROOM[0] / width, ROOM[1] / height) >= LEGIBLE) break;
-      }
-      this.usuals.set(root, open);
+      const model = this.tree.modelOf(root);
+      const groups = model === root ? legibleGroups(this.tree, root) : [...this.usual(model)].filter((each) => each >= 0).map((each) => each - model + root);
+      this.usuals.set(root, withInsides(this.tree, root, new Set(groups)));
     }
     return new Set(this.usuals.get(root));
   }
@@ -213,16 +205,20 @@ export class App {
     this.tell("backward", "picture", "event");
   }
 
-  /** Open or fold a group. @param {number} group */
-  toggle(group) {
-    if (group === this.root) return;
-    if (this.open.has(group)) {
-      for (const each of [...this.open]) if (this.tree.contains(group, each)) this.open.delete(each);
-    } else {
-      for (const each of this.tree.around(group)) this.open.add(each);
-    }
+  /** Open or fold a group or, with ~node, the inside of a node. @param {number} part */
+  toggle(part) {
+    if (part === this.root) return;
+    if (this.open.delete(part)) {
+      for (const each of [...this.open]) if (part >= 0 && this.tree.contains(part, each)) this.open.delete(each);
+    } else this.openPart(part);
     this.draw();
     this.tell("picture");
+  }
+
+  /** @param {number} part a group, or ~node for the inside of a node */
+  openPart(part) {
+    if (part < 0) this.open.add(part);
+    for (const each of this.tree.around(part < 0 ? this.homeOf(~part) : part)) this.open.add(each);
   }
 
   /** Open what is around a node, so that it has a box of its own. @param {number} node */
@@ -352,21 +348,17 @@ export class App {
     return parts.join("&");
   }
 
-  /** Which groups are open that are not at first, and which are not that are. */
+  /** What is open that is not at first, and what is not that is. */
   get flipped() {
-    const usual = this.usual(this.root);
-    const flipped = [...usual].filter((each) => !this.open.has(each)).map((each) => `-${each.toString(36)}`);
-    for (const each of this.open) if (!usual.has(each) && each > this.root) flipped.push(each.toString(36));
-    return flipped.join(".");
+    return flippedIn(this.usual(this.root), this.open, this.root);
   }
 
   /** @param {string} flipped */
   flip(flipped) {
-    for (const part of flipped.split(".").filter(Boolean)) {
-      const group = Number.parseInt(part.replace("-", ""), 36);
-      if (!(group > 0 && group < this.tree.size)) continue;
-      if (part.startsWith("-")) this.open.delete(group);
-      else for (const each of this.tree.around(group)) this.open.add(each);
+    for (const { part, shut } of partsIn(flipped)) {
+      if (part < 0 ? !this.tree.insides.has(~part) : !(part > 0 && part < this.tree.size)) continue;
+      if (shut) this.open.delete(part);
+      else this.openPart(part);
     }
     this.draw();
     this.tell("picture", "backward");

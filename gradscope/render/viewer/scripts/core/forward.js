@@ -18,6 +18,7 @@ export function forwardModel(main) {
   const none = new Int32Array(rows.length).fill(-1);
   calls.columns.stack = Int32Array.from(calls.get("stack"), (stack, row) => (stack === SAME_STACK ? main.nodes.get("stack")[calls.get("made")[row]] : stack));
   calls.columns.ordinal = ordinalsOf(calls, false);
+  calls.columns.region = Int32Array.from(calls.get("made"), (node) => (node < 0 ? -1 : main.nodes.get("region")[node]));
   const runs = new Table({ node: rows, self_ns: took, position: none, thread: none, queue: none, after: none, backward: none, pushed: none, begun: none, ended: none, failed: none }, []);
   const empty = (/** @type {Table} */ table) => new Table(Object.fromEntries(Object.keys(table.columns).map((name) => [name, new Int32Array(0)])), table.texts);
   const { compared } = main.facts;

@@ -13,7 +13,7 @@ export function heatOf(app, box) {
 
 /** The most of what is drawn. @param {App} app */
 export function hottest(app) {
-  return app.picture.all.reduce((/** @type {number} */ most, /** @type {any} */ box) => (box.is === "leaf" || box.is === "ghost" ? most : Math.max(most, heatOf(app, box))), 1);
+  return app.picture.all.reduce((/** @type {number} */ most, /** @type {any} */ box) => (box.is === "leaf" || box.is === "ghost" || box.is === "inside" ? most : Math.max(most, heatOf(app, box))), 1);
 }
 
 /** @param {number} heat @param {number} most @returns {number} which shade it has: they differ most where little is */

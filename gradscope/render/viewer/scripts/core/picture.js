@@ -1,13 +1,16 @@
 /** The contents of the graph panel: boxes with texts and sizes, frames, and arrows. */
 
 import { ALL, LOOP } from "./tree.js";
+import { insideKey } from "./insides.js";
 import { layOut } from "./layout.js";
 import { count, duration, ordinal, plural, shorten } from "./words.js";
 
 /** @typedef {import("./data.js").Model} Model @typedef {import("./tree.js").Tree} Tree */
 
 /** What pictures are fitted to at first, whatever a window has: an address opens the same everywhere. */
-export const ROOM = [920, 680];
+const ROOM = [920, 680];
+const LIMITS = [90, 64, 45, 32, 22, 14, 8];
+const LEGIBLE = 0.55;
 const WIDEST = 260;
 const TITLE_FONT = "600 13px system-ui, sans-serif";
 const LINE_FONT = "11px system-ui, sans-serif";
@@ -19,8 +22,8 @@ const TOP = 22;
 /**
  * @typedef {object} Box
  * @property {string} key
- * @property {"node" | "leaf" | "group" | "ghost"} is
- * @property {number} node -1 for a group
+ * @property {"node" | "leaf" | "group" | "ghost" | "inside"} is
+ * @property {number} node -1 for a group; the compiled one that an operation is inside of
  * @property {number} group the group itself, or the one that the node is shown in
  * @property {string} title
  * @property {string} ordinal
@@ -55,15 +58,16 @@ function stubText(text) {
   return { text: kept, width: ruler.width(kept, FONTS.stub) };
 }
 
-/** One picture: a root group, with some groups open. */
+/** One picture: a root group, with some groups open, and some compiled regions. */
 export class Picture {
-  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open @param {import("../comparing/ghosts.js").Ghosts | null} [ghosts] nodes of an earlier trace to draw as well */
+  /** @param {Model} model @param {Tree} tree @param {number} root @param {Set<number>} open groups, and ~node for the inside of a node @param {import("../comparing/ghosts.js").Ghosts | null} [ghosts] nodes of an earlier trace to draw as well */
   constructor(model, tree, root, open, ghosts = null) {
     this.model = model;
     this.ghosts = ghosts;
     this.tree = tree;
     this.root = root;
     this.open = open;
+    this.insides = tree.insides;
     this.boxOf = tree.boxes(root, open);
     /** @type {Map<string, any>} */
     this.boxes = new Map();
@@ -101,16 +105,33 @@ export class Picture {
       items.push(this.open.has(each) ? this.groupItem(each) : this.box({ key: `g${each}`, is: "group", node: -1, group: each, use: 0 }));
     }
     for (const node of tree.nodesIn[group]) {
-      if (!this.model.isLeaf(node)) items.push(this.box({ key: `n${node}`, is: "node", node, group, use: 0 }));
+      if (!this.model.isLeaf(node)) items.push(this.nodeItem(node, group));
     }
     for (const each of this.ghosts?.in(group, this.root) ?? []) items.push(this.box({ key: `x${each.row}`, is: "ghost", node: -1, group, use: 0, ghost: each.row, after: each.node }));
     const title = shorten(tree.title(group), 60);
     const item = {
-      key: group === this.root ? "root" : `f${group}`, group, items, title, more: this.besideTitle(group), w: 0, h: 0,
+      key: group === this.root ? "root" : `f${group}`, group, region: -1, items, title, more: this.besideTitle(group), w: 0, h: 0,
       order: this.orderOf(group, -1), titleWidth: ruler.width(title, FONTS.frame) + 20,
     };
     if (group !== this.root) this.frames.push(item);
     this.itemOf.set(group, item);
+    return item;
+  }
+
+  /** The box of a node, or a frame around it and the operations inside of it. */
+  nodeItem(node, group) {
+    const { insides } = this;
+    const box = this.box({ key: `n${node}`, is: "node", node, group, use: 0 });
+    if (!this.open.has(~node) || !insides.has(node)) return box;
+    const ops = [...insides.of(node)].map((op, at, all) => {
+      const inside = this.box({ key: insideKey(node, op), is: "inside", node, group, op, use: 0 });
+      inside.order = box.order - (at + 1) / (all.length + 1) / 4;
+      return inside;
+    });
+    const title = insides.title(node);
+    const line = insides.oneLine(node);
+    const item = { key: `i${node}`, group, region: node, items: [box, ...ops], title, more: line && ` · ${line}`, w: 0, h: 0, order: box.order, titleWidth: ruler.width(title, FONTS.frame) + 20 };
+    this.frames.push(item);
     return item;
   }
 
@@ -183,7 +204,8 @@ export class Picture {
     this.uses = uses;
     for (const { tail: from, head: to } of this.ghosts?.links(this) ?? []) if (!found.has(`${from}>${to}`)) found.set(`${from}>${to}`, { tail: from, head: to, edges: [], ghost: true });
     const all = [...found.values()];
-    return model.isForward ? all.map((each) => ({ ...each, tail: each.head, head: each.tail })) : all;
+    const inside = this.frames.flatMap(({ region }) => (region < 0 ? [] : this.insides.links(region)));
+    return [...model.isForward ? all.map((each) => ({ ...each, tail: each.head, head: each.tail })) : all, ...inside];
   }
 
   hide(key) {
@@ -193,9 +215,10 @@ export class Picture {
   finish() {
     for (const box of this.boxes.values()) {
       if (box.is === "ghost") this.ghosts?.describe(box);
+      else if (box.is === "inside") this.insides.describe(box);
       else if (box.is === "group") this.describeGroup(box);
       else this.describeNode(box);
-      box.lane = box.is === "ghost" ? -1 : this.laneOf(box);
+      box.lane = box.is === "ghost" || box.is === "inside" ? -1 : this.laneOf(box);
       if (box.lane >= 0) box.lines.push(this.model.lanes[box.lane]);
       const cut = this.hidden.get(box.key);
       if (cut) box.lines.push(`⋯ ${plural(cut, "edge")} to nodes not shown`);
@@ -239,7 +262,7 @@ export class Picture {
     box.title = shorten(leaf ? model.nodes.text("leaf", node) : model.nodes.text("name", node), 34);
     const place = model.nodes.get("ordinal")[node];
     box.ordinal = leaf || !place ? "" : `#${place}`;
-    box.badges = model.marksOf(node).length;
+    box.badges = model.marksOf(node).length + Number(this.isFolded(box));
     box.lines = [];
     const shape = model.nodes.text("shape", node);
     if (shape) box.lines.push(shorten(shape, 34));
@@ -258,6 +281,11 @@ export class Picture {
       const position = model.runs.get("position")[runs[0]];
       if (position > 0) box.lines.push(`ran ${ordinal(position)}, ${duration(ns)}`);
     } else if (runs.length) box.lines.push(`ran ${runs.length} times, ${duration(runs.reduce((sum, run) => sum + Math.max(model.runs.get("self_ns")[run], 0), 0))}`);
+  }
+
+  /** Whether a box can be opened. */
+  isFolded(box) {
+    return box.is === "group" || box.is === "node" && this.insides.has(box.node) && !this.open.has(~box.node);
   }
 
   /** The runs of a node in the step that is shown; a leaf runs in others, too. @param {number} node @returns {number[]} */
@@ -283,9 +311,10 @@ export class Picture {
     return this.boxes.get(keyOf(this.boxOf[node])) ?? null;
   }
 
-  /** @param {number} group @returns {any} its box, or its frame where it is open */
-  boxOrFrame(group) {
-    return this.boxes.get(`g${group}`) ?? this.frames.find((frame) => frame.group === group) ?? null;
+  /** @param {number} part a group, or ~node for the inside of a node @returns {any} its box, or its frame where it is open */
+  boxOrFrame(part) {
+    if (part < 0) return this.frames.find((frame) => frame.region === ~part) ?? this.boxes.get(`n${~part}`) ?? null;
+    return this.boxes.get(`g${part}`) ?? this.frames.find((frame) => frame.region < 0 && frame.group === part) ?? null;
   }
 }
 
@@ -294,3 +323,28 @@ export function keyOf(box) {
   return box <= -2 ? `g${-2 - box}` : `n${box}`;
 }
 
+
+/** The groups to open at first: as many as leave titles legible. @param {Tree} tree @param {number} root @returns {Set<number>} */
+export function legibleGroups(tree, root) {
+  let open = new Set([root]);
+  for (const limit of LIMITS) {
+    open = tree.openBestFirst(root, limit, new Set());
+    if (isLegible(tree, root, open)) break;
+  }
+  return open;
+}
+
+/** The same with the insides of all nodes that have a box; without them, if titles were not legible. @param {Tree} tree @param {number} root @param {Set<number>} open */
+export function withInsides(tree, root, open) {
+  const { insides } = tree;
+  const nodes = [...tree.boxes(root, open).entries()].filter(([node, box]) => node === box && insides.has(node)).map(([node]) => node);
+  const boxes = nodes.reduce((sum, node) => sum + insides.of(node).length, 0);
+  const more = new Set([...open, ...nodes.map((node) => ~node)]);
+  return nodes.length && boxes <= LIMITS[0] && isLegible(tree, root, more) ? more : open;
+}
+
+/** @param {Tree} tree @param {number} root @param {Set<number>} open */
+function isLegible(tree, root, open) {
+  const { width, height } = new Picture(tree.model, tree, root, open);
+  return Math.min(ROOM[0] / width, ROOM[1] / height) >= LEGIBLE;
+}

@@ -1,5 +1,7 @@
 /** The groups, which of them are open, and the boxes of folded ones. */
 
+import { Insides } from "./insides.js";
+
 /** @typedef {import("./data.js").Model} Model */
 
 export const ALL = 0;
@@ -16,6 +18,7 @@ export class Tree {
   /** @param {Model} model */
   constructor(model) {
     this.model = model;
+    this.insides = new Insides(model);
     const { groups, nodes } = model;
     this.parent = groups.get("parent");
     this.form = groups.get("form");

@@ -23,7 +23,7 @@ export class Details extends CallFacts {
     const { app } = this;
     this.source = new Source(app, this.element);
     app.follow((changes) => {
-      if (changes.has("selection") || changes.has("backward") || changes.has("picture") && app.group >= 0) this.show();
+      if (changes.has("selection") || changes.has("backward") || changes.has("picture") && (app.group >= 0 || app.tree.insides.has(app.node))) this.show();
       else if (changes.has("event")) this.showMoment();
     });
     this.show();

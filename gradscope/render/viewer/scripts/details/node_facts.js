@@ -61,10 +61,14 @@ export class NodeFacts extends Facts {
   /** @param {number} node */
   region(node) {
     const { nodes, tables } = this.app.model;
+    const { graphs } = this;
     const region = nodes.get("region")[node];
     const rows = [...tables.regions.get("region").keys()].filter((row) => region >= 0 && tables.regions.get("region")[row] === region);
     if (!rows.length) return;
     this.section("Inside the compiled region, as the compiler reported it");
+    const app = graphs.shown;
+    const here = app === this.app ? node : app.node;
+    if (app.tree.insides.has(here)) this.element.append(link(app.open.has(~here) ? "fold it (Enter)" : "open it (Enter)", () => app.toggle(~here)));
     this.list(rows, (row) => [tables.regions.text("text", row)]);
   }
 

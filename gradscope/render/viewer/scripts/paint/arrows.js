@@ -7,6 +7,8 @@ import { STUB_HEIGHT } from "../layout/columns.js";
 
 const CORNER = 6;
 export const LEAST = 6;
+/** The dashes of what a compiler reported, and nobody observed. */
+export const INFERRED = [2, 2];
 
 /** All arrows, those of the hovered or selected box over the others. @param {Painted} painter */
 export function paintArrows(painter) {
@@ -30,7 +32,8 @@ function paintArrow(painter, route) {
   context.fillStyle = context.strokeStyle;
   context.globalAlpha = faint ? 0.5 : 1;
   context.lineWidth = lit || critical ? Math.max(2, 1.6 / painter.k) : Math.max(1.1, 0.7 / painter.k) * (route.turns ? 0.8 : 1);
-  if (app.picture.edges[route.link].ghost) context.setLineDash([6, 4]);
+  const edge = app.picture.edges[route.link];
+  if (edge.ghost || edge.type !== undefined) context.setLineDash(edge.ghost ? [6, 4] : INFERRED);
   paintCurve(painter.context, route.points);
   context.setLineDash([]);
   if (route.ends) paintTip(painter, route.points[route.points.length - 1]);
@@ -94,8 +97,8 @@ export function paintShapes(painter) {
   context.textAlign = "center";
   for (const route of picture.routes) {
     if (!route.begins || !route.ends) continue;
-    const { edges } = picture.edges[route.link];
-    const shape = edges.map((/** @type {number} */ edge) => model.edges.text("shape", edge) || model.nodes.text("shape", model.edges.get("head")[edge])).find(Boolean);
+    const { edges, type } = picture.edges[route.link];
+    const shape = type || edges.map((/** @type {number} */ edge) => model.edges.text("shape", edge) || model.nodes.text("shape", model.edges.get("head")[edge])).find(Boolean);
     if (!shape) continue;
     const text = edges.length > 1 ? `${shape} …×${edges.length}` : shape;
     const [x, y] = middleOf(route.points);

@@ -5,7 +5,7 @@ import { FONTS } from "../core/picture.js";
 import { STRUCTURE_COLORS, structureAround, structureSign } from "../core/structures.js";
 import { DONE, FAILED, GLYPHS, NOT_RUN, READY, RUNNING, WAITING } from "../core/state.js";
 import { TITLE } from "../core/layout.js";
-import { LEAST, paintArrows, paintShapes, paintStubs } from "./arrows.js";
+import { INFERRED, LEAST, paintArrows, paintShapes, paintStubs } from "./arrows.js";
 
 /** The glyphs of marks. */
 export const MARKS = /** @type {Record<string, string>} */ ({
@@ -88,9 +88,11 @@ export class Painter {
     context.fillStyle = colours.group.fill;
     context.fill();
     context.lineWidth = 1;
+    if (frame.region >= 0) context.setLineDash(INFERRED);
     const number = app.coloring === "structure" ? app.model.groups.get("structure")[frame.group] : -1;
     context.strokeStyle = number < 0 ? colours.group.line : colours.structures[number % STRUCTURE_COLORS].line;
     context.stroke();
+    context.setLineDash([]);
   }
 
   /** Painted over the arrows. */
@@ -99,7 +101,7 @@ export class Painter {
     const largest = Math.max(12, Math.min(11 / this.k, 22));
     if (!this.isSeen(frame) || this.k * largest < 4) return;
     context.font = FONTS.frame.replace("12px", `${largest}px`);
-    const sign = structureSign(app, frame.group);
+    const sign = frame.region < 0 ? structureSign(app, frame.group) : "";
     const plain = sign ? `${sign} · ${frame.title}` : frame.title;
     const size = Math.max(12, largest * Math.min(1, (frame.w - 18) / context.measureText(plain).width));
     context.font = FONTS.frame.replace("12px", `${size}px`);
@@ -147,6 +149,10 @@ export class Painter {
   box(box) {
     if (box.is === "ghost") {
       this.ghost(box);
+      return;
+    }
+    if (box.is === "inside") {
+      this.inside(box);
       return;
     }
     const { context, app, colours } = this;
@@ -199,24 +205,39 @@ export class Painter {
 
   /** A node that only the earlier trace has. @param {any} box */
   ghost(box) {
+    const { colours } = this;
+    this.unseen(box, { fill: colours.page, line: colours.soft }, [6, 4], colours.soft);
+    this.flag("−", box.x + box.w - 4, box.y);
+  }
+
+  /** An operation inside a compiled region, which has no state. @param {any} box */
+  inside(box) {
+    const { app, colours } = this;
+    const kind = colours.kinds[app.tree.insides.ops.get("kind")[box.op]];
+    this.unseen(box, app.coloring === "kind" ? kind : { fill: colours.page, line: colours.arrow }, INFERRED, colours.ink);
+  }
+
+  /** A box of what was not observed in this trace. @param {any} box @param {{fill: string, line: string}} paint @param {number[]} dashes @param {string} ink of its title */
+  unseen(box, paint, dashes, ink) {
     const { context, colours } = this;
     this.outline(box);
-    context.setLineDash([6, 4]);
-    [context.fillStyle, context.strokeStyle, context.lineWidth] = [colours.page, colours.soft, 1.4];
+    context.setLineDash(dashes);
+    [context.fillStyle, context.strokeStyle, context.lineWidth] = [paint.fill, paint.line, 1.4];
     context.fill();
     context.stroke();
     context.setLineDash([]);
     context.textBaseline = "middle";
     context.textAlign = "left";
-    context.fillStyle = colours.soft;
-    if (this.k * 13 < SMALL) this.bigTitle(box, colours.soft);
-    else {
-      context.font = FONTS.title;
-      this.clipped(box.title, box.x + 10, box.y + 17, box.w - 14);
-      context.font = FONTS.line;
-      box.lines.forEach((/** @type {string} */ line, /** @type {number} */ place) => this.clipped(line, box.x + 10, box.y + 36 + place * 15, box.w - 16));
+    context.fillStyle = ink;
+    if (this.k * 13 < SMALL) {
+      this.bigTitle(box, ink);
+      return;
     }
-    this.flag("−", box.x + box.w - 4, box.y);
+    context.font = FONTS.title;
+    this.clipped(box.title, box.x + 10, box.y + 17, box.w - 14);
+    context.font = FONTS.line;
+    context.fillStyle = colours.soft;
+    box.lines.forEach((/** @type {string} */ line, /** @type {number} */ place) => this.clipped(line, box.x + 10, box.y + 36 + place * 15, box.w - 16));
   }
 
   alarming(box) {
@@ -256,7 +277,7 @@ export class Painter {
     const x = box.x + 10;
     context.font = FONTS.title;
     context.fillStyle = ink;
-    const badges = box.is === "group" ? [...structureSign(app, box.group), "⊞"] : app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run");
+    const badges = box.is === "group" ? [...structureSign(app, box.group), "⊞"] : [...app.picture.isFolded(box) ? ["⊞"] : [], ...app.model.marksOf(box.node).filter((/** @type {string} */ mark) => mark !== "not run")];
     this.clipped(box.title, x, box.y + 17, box.w - 14 - badges.length * 15);
     const after = x + Math.min(context.measureText(box.title).width, box.w) + 5;
     context.font = FONTS.line;

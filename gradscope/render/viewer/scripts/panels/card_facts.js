@@ -6,6 +6,8 @@ import { byteCount, count, duration, ordinal, plural } from "../core/words.js";
 /** @param {import("../core/app.js").App} app @param {any} item @returns {[string, string][]} */
 export function cardFacts(app, item) {
   if (item.is === "ghost") return item.lines.map((/** @type {string} */ line) => ["was", line]);
+  if (item.is === "inside") return app.tree.insides.facts(item.op);
+  if (item.region >= 0) return ofNode(app, { node: item.region, use: 0 });
   return item.items || item.is === "group" ? ofGroup(app, item.group) : ofNode(app, item);
 }
 

@@ -146,7 +146,7 @@ export class GraphPanel {
       if (this.isWhole) this.fit();
       return;
     }
-    const item = app.picture.boxOrFrame(anchor.group);
+    const item = app.picture.boxOrFrame(anchor.part);
     if (!item) return;
     if (this.isWhole && (item.w * view.k > view.width || item.h * view.k > view.height)) {
       this.fit();
@@ -158,11 +158,11 @@ export class GraphPanel {
     this.isWhole = false;
   }
 
-  /** Open or fold the selected group, or the group of the selected node. @param {number} group */
-  toggle(group) {
-    const item = this.app.picture.boxOrFrame(group);
-    if (item) this.anchor = { group, x: item.x * this.view.k + this.view.x, y: item.y * this.view.k + this.view.y };
-    this.app.toggle(group);
+  /** Open or fold a group or, with ~node, the inside of a node. @param {number} part */
+  toggle(part) {
+    const item = this.app.picture.boxOrFrame(part);
+    if (item) this.anchor = { part, x: item.x * this.view.k + this.view.x, y: item.y * this.view.k + this.view.y };
+    this.app.toggle(part);
   }
 
   // Hands --------------------------------------------------------------------------------------
@@ -215,6 +215,8 @@ export class GraphPanel {
     const { model, tree } = this.app;
     if (!item) return "";
     if (item.is === "ghost") return `${item.title}: gone since ${this.app.changed?.facts.names[0]}`;
+    if (item.is === "inside") return tree.insides.fullName(item.op);
+    if (item.region >= 0) return item.title + item.more;
     return item.items || item.is === "group" ? tree.title(item.group) + (item.more ?? "") : model.title(item.node);
   }
 
@@ -226,6 +228,7 @@ export class GraphPanel {
     const found = this.at(event.offsetX, event.offsetY);
     if (!found) this.app.clear();
     else if (found.is === "ghost") this.app.choseGhost?.(found.ghost);
+    else if (found.region >= 0) this.app.selectNode(found.region, false);
     else if (found.items || found.is === "group") this.app.selectGroup(found.group, false);
     else this.app.selectNode(found.node, false);
   }
@@ -233,7 +236,10 @@ export class GraphPanel {
   /** @param {MouseEvent} event */
   openAt(event) {
     const found = this.at(event.offsetX, event.offsetY);
-    if (found && (found.items || found.is === "group")) this.toggle(found.group);
+    if (!found) return;
+    if (found.region >= 0) this.toggle(~found.region);
+    else if (found.items || found.is === "group") this.toggle(found.group);
+    else if (this.app.picture.isFolded(found)) this.toggle(~found.node);
   }
 
   /** @param {PointerEvent} event */

@@ -89,13 +89,14 @@ export class Keys {
     act();
   }
 
-  /** Open or fold the selected group; show the selected node if it is folded. */
+  /** Open or fold the selected group, or what is inside of the selected node; show the node if it is folded. */
   open() {
     const { app } = this;
     if (app.group >= 0) this.panels.graph.toggle(app.group);
     else if (app.node >= 0) {
       const box = app.picture.boxFor(app.node);
       if (box && box.is === "group") app.unfold(app.node);
+      else if (app.tree.insides.has(app.node)) this.panels.graph.toggle(~app.node);
       else if (app.homeOf(app.node) !== app.root) app.selectGroup(app.homeOf(app.node), false);
     }
   }
@@ -108,7 +109,8 @@ export class Keys {
       this.select(this.top());
       return;
     }
-    const next = app.picture.edges.filter((each) => (way === "down" ? each.tail : each.head) === target.key).map((each) => app.picture.boxes.get(way === "down" ? each.head : each.tail));
+    const next = app.picture.edges.filter((each) => (way === "down" ? each.tail : each.head) === target.key).map((each) => app.picture.boxes.get(way === "down" ? each.head : each.tail))
+      .filter((box) => box.is !== "inside");
     next.sort((one, other) => (one.is === "leaf" ? 1 : 0) - (other.is === "leaf" ? 1 : 0) || one.x - other.x);
     if (next.length) this.select(next[0]);
   }
@@ -120,7 +122,7 @@ export class Keys {
       this.select(this.top());
       return;
     }
-    const row = this.app.picture.all.filter((box) => box !== target && box.y < target.y + target.h && box.y + box.h > target.y && Math.sign(box.x - target.x) === step);
+    const row = this.app.picture.all.filter((box) => box !== target && box.is !== "inside" && box.y < target.y + target.h && box.y + box.h > target.y && Math.sign(box.x - target.x) === step);
     row.sort((one, other) => step * (one.x - other.x));
     if (row.length) this.select(row[0]);
   }

@@ -72,6 +72,7 @@ export class Legend {
     const { model } = app;
     const lanes = model.lanes.map((/** @type {string} */ lane, /** @type {number} */ number) => this.sample(lane, `var(--lane-${number % LANES})`, `var(--lane-${number % LANES})`));
     const signs = [...lanes, made("li", "", "⊞ folded")];
+    if (app.tree.insides.partOf.size) signs.push(made("li", "", "dotted outline: inside a compiled region, inferred"));
     if (app.changed) signs.push(made("li", "", `≠ changed, + new, − gone since ${app.changed.facts.names[0]}`));
     if (model.tables.findings.get("severity").some((/** @type {number} */ each) => each > 0)) signs.push(made("li", "alarm", "! finding"));
     const seen = new Set();

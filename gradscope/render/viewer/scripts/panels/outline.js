@@ -94,7 +94,7 @@ export class Outline {
     const { app } = this;
     this.items.clear();
     this.element.replaceChildren();
-    this.expanded = new Set([app.root, ...app.open].filter((group) => app.tree.around(group).length < 4 || group === app.root));
+    this.expanded = new Set([app.root, ...app.open].filter((group) => group >= 0 && (app.tree.around(group).length < 4 || group === app.root)));
     this.element.append(this.groupItem(app.root, 1));
     this.focusable = this.element.firstElementChild;
     this.focusable?.setAttribute("tabindex", "0");
