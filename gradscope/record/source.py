@@ -72,8 +72,11 @@ class RecordingSource(Protocol):
     def abandon(self) -> None:
         """Called in a forked child: release everything and write nothing."""
 
-    def flush(self) -> None:
-        """Pass all notes so far to the writer. Called by one thread at a time."""
+    def flush(self, *, last: bool) -> None:
+        """Pass all notes so far to the writer; `last`: this may be the last time.
+
+        Called by one thread at a time.
+        """
 
     def events(self) -> int:
         """Number of events noted so far, including those not written yet."""

@@ -20,6 +20,7 @@ from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
+from gradscope.watch.values.devices.looks import DeviceLooks
 from gradscope.watch.watched_engine import WatchedEngine
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from gradscope.watch.native.creation import RecordMaker
     from gradscope.watch.runs import RunObserver
     from gradscope.watch.values.callbacks import CallbackAddresses
+    from gradscope.watch.values.devices.asked import AskedByMachineCode
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.without_node import WithoutNode
 
@@ -52,6 +54,8 @@ class Watcher:
     runs: RunObserver | None = None
     calls: CallObserver | None = None
     ring: Ring | PublicRing | None = None
+    devices: DeviceLooks | None = None
+    asked: AskedByMachineCode | None = None
     without_node: WithoutNode | None = None
     operands: OperandObserver | None = None
 
@@ -105,12 +109,14 @@ class Watcher:
     def _observe_runs(self, level: str, why: str) -> None:
         """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
         looks = level in LOOKS
+        if looks:
+            self.devices = DeviceLooks()
         around = self._around(level) if looks and not why else None
         self.runs, self.why_hooks = native_runs(why, around and around.runs)
         public = None
         if looks and (around is None or self.runs is None):
-            self.ring = public = PublicRing(self._listener.statistics)
-            self.without_node = self.operands = None
+            self.ring = public = PublicRing(self._listener.statistics, self.devices)
+            self.without_node = self.operands = self.asked = None
         if self.runs is None:
             self.runs = HookedRunObserver(self.faults, public)
         else:
@@ -126,9 +132,11 @@ class Watcher:
                 whole,
                 without_node,
             )
+            from gradscope.watch.values.devices import asked  # noqa: PLC0415 -- likewise
 
             found = callbacks.around()
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
+            self.asked = asked.AskedByMachineCode(self.devices, self.faults)
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched
@@ -175,7 +183,7 @@ class Watcher:
             texts.append(f"in-place writes that create no node: {self.calls.why_no_writes}")
         if self.modules.unseen_calls:
             texts.append(CALLS_UNSEEN)
-        parts = self.engine, self.graph, self.before, self.graph.unpacked
+        parts = self.engine, self.graph, self.before, self.graph.unpacked, self.devices
         left_out = {text: n for part in parts if part for text, n in part.left_out.items()}
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
@@ -216,6 +224,8 @@ class Watcher:
         for hooks in self.hooks:
             hooks.start()
         self.collectives.start()
+        if self.asked is not None:
+            self.asked.start()
         if self.runs is not None:
             self.runs.start()
         if self.calls is not None:
@@ -227,6 +237,8 @@ class Watcher:
             self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
+        if self.asked is not None:
+            self.asked.stop()
         self.collectives.stop()
         for hooks in self.hooks:
             hooks.stop()

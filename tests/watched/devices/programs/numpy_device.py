@@ -21,7 +21,8 @@ _memory: dict[int, torch.Tensor] = {}
 def _unwrapped(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.device.type == "npy":
         memory = _memory[value.untyped_storage()._cdata]
-        return memory.as_strided(value.size(), value.stride(), value.storage_offset())
+        offset = memory.storage_offset() + value.storage_offset()
+        return memory.as_strided(value.size(), value.stride(), offset)
     if isinstance(value, (list, tuple)):
         return type(value)(_unwrapped(each) for each in value)
     return torch.device("cpu") if isinstance(value, torch.device) else value
