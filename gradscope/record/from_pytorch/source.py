@@ -171,6 +171,7 @@ class PyTorchSource:
             unnamed=listener.graphs.unnamed,
             unknown=listener.values.dropped,
             lost=listener.values.all_lost,
+            late=listener.values.late,
             unread=listener.values.unread + self._not_looked_at() - self._not_looked_at_before,
             operands=listener.graphs.operands.lost,
             compiled=int(listener.graphs.compiled.unreported),

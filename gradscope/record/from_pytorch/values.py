@@ -70,8 +70,13 @@ class PyTorchValues:
 
     @property
     def all_lost(self) -> int:
-        """Number of values that were lost, here or on a device."""
-        return self.lost + (0 if self.devices is None else self.devices.lost)
+        """Number of values for which there was no room, here or on a device."""
+        return self.lost + (0 if self.devices is None else self.devices.dropped)
+
+    @property
+    def late(self) -> int:
+        """Number of values that devices did not send in time."""
+        return 0 if self.devices is None else self.devices.late
 
     @property
     def unread(self) -> int:

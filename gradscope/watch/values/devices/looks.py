@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from gradscope.errors import is_the_programs
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.devices.pages import PageKey, Pages, backend
 from gradscope.watch.values.devices.reductions import (
@@ -34,6 +35,7 @@ MOST_KEPT = 1 << 16
 REFUSED = "values of tensors on {}, which does not have the operations for it: {}"
 _SILENT: Any = ("ignore", None, Warning, None, 0)
 _NoMemory = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)  # new in 2.5
+_record, _set_grad = torch.autograd._enable_record_function, torch._C._set_grad_enabled
 _transforms = torch._C._functorch.peek_interpreter_stack
 
 
@@ -61,7 +63,8 @@ class DeviceLooks:
         self._pages = Pages()
         self._looks: dict[int, DeviceLook] = {}
         self._next = 1
-        self._dropped = 0
+        self.dropped = 0
+        """Number of tensors that were not measured, because too many results were on their way."""
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -69,9 +72,9 @@ class DeviceLooks:
         return {REFUSED.format(kind, why): 1 for kind, why in self._refused.items()}
 
     @property
-    def lost(self) -> int:
-        """Number of measurements whose results will not arrive."""
-        return self._dropped + self._pages.lost
+    def late(self) -> int:
+        """Number of results that did not arrive in time, or never will."""
+        return self._pages.lost
 
     def measure(self, tensor: Any) -> int:
         """Measure a tensor. Returns the number of the look; 0: it cannot be measured, or not now.
@@ -84,12 +87,14 @@ class DeviceLooks:
         here.measures = True
         try:
             with unseen(), _unnoticed(), self._lock:
-                if _transforms() is not None or not is_plain_on_device(tensor):
+                if _transforms() is not None or backend(tensor.device).is_capturing:
                     return 0
-                return 0 if backend(tensor.device).is_capturing else self._tries(kind, tensor)
+                return self._tries(kind, tensor) if is_plain_on_device(tensor) else 0
         except _NoMemory:
             return 0
         except RuntimeError as error:  # NotImplementedError is one
+            if is_the_programs(error):
+                raise
             self._refused[kind] = str(error).partition("\n")[0]
             return 0
         finally:
@@ -111,7 +116,7 @@ class DeviceLooks:
             for part in parts(tensor):
                 page = self._pages.open(key)
                 if page is None:
-                    self._dropped += 1
+                    self.dropped += 1
                     return 0
                 put_numbers(part, page.rows[len(page.numbers)])
                 self._pages.used(page)
@@ -185,15 +190,16 @@ def _is_recorded() -> Callable[[], bool]:
 @contextmanager
 def _unnoticed() -> Iterator[None]:
     """A context in which operations of this thread leave no trace in the program."""
-    recorded, record = _is_recorded()(), torch.autograd._enable_record_function
+    recorded = _is_recorded()()
     if recorded:
-        record(False)  # noqa: FBT003 -- it has no name
+        _record(False)  # noqa: FBT003 -- it has no name
     try:
-        with torch._C._DisableAutocast(), torch._C._InferenceMode(False), torch.no_grad():  # noqa: FBT003
+        with torch._C._DisableAutocast(), torch._C._InferenceMode(False):  # noqa: FBT003 -- likewise
+            _set_grad(False)  # noqa: FBT003 -- likewise; the guard around it restores the mode
             yield
     finally:
         if recorded:
-            record(True)  # noqa: FBT003
+            _record(True)  # noqa: FBT003 -- likewise
 
 
 @contextmanager

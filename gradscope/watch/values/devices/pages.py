@@ -136,7 +136,7 @@ class Pages:
             return page
         if page is not None:
             self._send(page)
-            self.collect()
+        self.collect()
         unused = self._unused.get(key)
         if unused:
             page = unused.pop()

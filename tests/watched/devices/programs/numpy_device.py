@@ -6,6 +6,7 @@ whose gradients are on the device.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,8 +51,18 @@ def _run(operation: Any, *args: Any, **more: Any) -> Any:
     return _wrapped(result)
 
 
+def at_once(work: Callable[[], Any], to_cpu: bool, non_blocking: bool) -> None:
+    """Copy now."""
+    work()
+
+
+copies = at_once
+"""What is called for each copy between the device and the CPU."""
+
+
 def _copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
-    _unwrapped(target).copy_(_unwrapped(source))
+    there, here = _unwrapped(target), _unwrapped(source)
+    copies(lambda: there.copy_(here), target.device.type == "cpu", non_blocking)
     return target
 
 
