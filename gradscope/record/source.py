@@ -98,7 +98,10 @@ class Ended:
     def start(self) -> None:
         """Do nothing."""
 
-    stop = resume = abandon = flush = start
+    stop = resume = abandon = start
+
+    def flush(self, *, last: bool) -> None:
+        """Do nothing: everything is written."""
 
     @property
     def stops(self) -> Ended:

@@ -20,7 +20,7 @@ from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
-from gradscope.watch.values.devices.looks import DeviceLooks
+from gradscope.watch.values.devices.device_looks import DeviceLooks
 from gradscope.watch.watched_engine import WatchedEngine
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from gradscope.watch.native.creation import RecordMaker
     from gradscope.watch.runs import RunObserver
     from gradscope.watch.values.callbacks import CallbackAddresses
-    from gradscope.watch.values.devices.asked import AskedByMachineCode
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.without_node import WithoutNode
 
@@ -54,8 +53,6 @@ class Watcher:
     runs: RunObserver | None = None
     calls: CallObserver | None = None
     ring: Ring | PublicRing | None = None
-    devices: DeviceLooks | None = None
-    asked: AskedByMachineCode | None = None
     without_node: WithoutNode | None = None
     operands: OperandObserver | None = None
 
@@ -106,17 +103,20 @@ class Watcher:
         """The observer of runs, if it uses hooks."""
         return self.runs if isinstance(self.runs, HookedRunObserver) else None
 
+    @property
+    def devices(self) -> DeviceLooks | None:
+        """What measures tensors on devices, if values are measured."""
+        return None if self.ring is None else self.ring.devices
+
     def _observe_runs(self, level: str, why: str) -> None:
         """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
         looks = level in LOOKS
-        if looks:
-            self.devices = DeviceLooks()
         around = self._around(level) if looks and not why else None
         self.runs, self.why_hooks = native_runs(why, around and around.runs)
         public = None
         if looks and (around is None or self.runs is None):
-            self.ring = public = PublicRing(self._listener.statistics, self.devices)
-            self.without_node = self.operands = self.asked = None
+            self.ring = public = PublicRing(self._listener.statistics)
+            self.without_node = self.operands = None
         if self.runs is None:
             self.runs = HookedRunObserver(self.faults, public)
         else:
@@ -136,7 +136,8 @@ class Watcher:
 
             found = callbacks.around()
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
-            self.asked = asked.AskedByMachineCode(self.devices, self.faults)
+            devices = self.ring.devices = DeviceLooks()
+            devices.asked = asked.AskedByMachineCode(devices, self.faults)
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched
@@ -224,8 +225,8 @@ class Watcher:
         for hooks in self.hooks:
             hooks.start()
         self.collectives.start()
-        if self.asked is not None:
-            self.asked.start()
+        if self.devices is not None:
+            self.devices.start()
         if self.runs is not None:
             self.runs.start()
         if self.calls is not None:
@@ -237,8 +238,8 @@ class Watcher:
             self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
-        if self.asked is not None:
-            self.asked.stop()
+        if self.devices is not None:
+            self.devices.stop()
         self.collectives.stop()
         for hooks in self.hooks:
             hooks.stop()

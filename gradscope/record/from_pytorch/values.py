@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import RunColumns
     from gradscope.watch.public.looks import PublicRing
-    from gradscope.watch.values.devices.looks import DeviceLooks
+    from gradscope.watch.values.devices.device_looks import DeviceLooks
     from gradscope.watch.values.ring import Ring
     from gradscope.watch.values.statistics import StatisticsColumns
 

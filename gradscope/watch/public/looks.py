@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradscope.watch.in_place.sharded import local_part
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.arrays import numbers
-from gradscope.watch.values.devices.looks import DeviceLooks
+from gradscope.watch.values.devices.device_looks import DeviceLooks
 from gradscope.watch.values.ring_rows import (
     COUNT,
     HEAD,
@@ -92,8 +92,9 @@ class PublicRing:
 
     now = staticmethod(perf_counter_ns)
 
-    def __init__(self, statistics: Callable[[Any], Measured], devices: DeviceLooks) -> None:
-        self._statistics, self._devices = statistics, devices
+    def __init__(self, statistics: Callable[[Any], Measured]) -> None:
+        self._statistics = statistics
+        self.devices = DeviceLooks()
         self._rows: list[Look] = []
         self._stamps = count(1)
         self.next: Callable[[], int] = count(1).__next__
@@ -121,9 +122,7 @@ class PublicRing:
         if measured is not None:
             self._add((t, place, index, key, tensor, task, step), measured)
 
-    def put(
-        self, place: int, index: int, key: int, t: int, of: Any
-    ) -> Measured | OnDevice | None:
+    def put(self, place: int, index: int, key: int, t: int, of: Any) -> Measured | OnDevice | None:
         """Add the row of a gradient. Returns its statistics; None: it is not readable."""
         measured = self.measure(of)
         self.again(place, index, key, t, measured)
@@ -140,7 +139,7 @@ class PublicRing:
         """The statistics of a tensor; None: it is not readable."""
         with unseen():
             own = local_part(tensor)
-            number = self._devices.measure(own)
+            number = self.devices.measure(own)
             if number:
                 return OnDevice(own.numel(), number)
             array = numbers(tensor, INTEGERS)

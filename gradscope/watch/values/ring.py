@@ -54,6 +54,8 @@ from gradscope.watch.values.statistics import StatisticsColumns, columns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradscope.watch.values.devices.device_looks import DeviceLooks
+
 Ints = NDArray[np.int64]
 
 WIDTH = HEAD + MEASURED
@@ -176,6 +178,9 @@ class RingRead(NamedTuple):
 
 class Ring:
     """Reads the rows of one recording, in one thread at a time."""
+
+    devices: DeviceLooks | None = None
+    """What measures tensors on devices, if machine code can ask it."""
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)

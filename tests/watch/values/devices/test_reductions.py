@@ -76,7 +76,8 @@ def test_what_is_not_finite_is_counted_apart(kind: str) -> None:
         torch.tensor(values, dtype=dtype)
         for values in (
             [nan, inf, -inf, inf, 1.0, -2.0, 0.0, -0.0], [nan], [-inf, -inf], [0.0, 0.0],
-            [largest, -largest, 1.0], [max(torch.finfo(dtype).tiny, 1e-150)] * 3, [5.0, inf], [nan, -3.0],
+            [largest, -largest, 1.0], [max(torch.finfo(dtype).tiny, 1e-150)] * 3, [5.0, inf],
+            [nan, -3.0],
         )
     ]  # fmt: skip
     tensors += [tensors[0].expand(5, 8), torch.tensor(nan, dtype=dtype).expand(3)]
@@ -94,7 +95,9 @@ def test_one_measurement_has_few_temporary_elements(monkeypatch: pytest.MonkeyPa
     class Largest(TorchDispatchMode):
         seen = 0
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             result = func(*args, **(kwargs or {}))
             if result.untyped_storage()._cdata != own:
                 self.seen = max(self.seen, result.numel())

@@ -46,6 +46,9 @@ with torch.no_grad():
     print(torch.is_grad_enabled(), w.grad_fn)
 (third,) = torch.autograd.grad((w * w * w).sum(), w, create_graph=True)
 third.sum().backward()
-print(torch.func.vmap(lambda row: row.cpu() * 2)(w).sum(), torch.func.grad(lambda v: v.sin().sum())(w).cpu())
+print(
+    torch.func.vmap(lambda row: row.cpu() * 2)(w).sum(),
+    torch.func.grad(lambda v: v.sin().sum())(w).cpu(),
+)
 print(w.grad.cpu(), torch.initial_seed(), torch.rand(3))
 end()

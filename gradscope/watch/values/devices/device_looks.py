@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ from gradscope.watch.values.devices.reductions import (
 )
 from gradscope.watch.values.reachable import is_plain_on_device
 from gradscope.watch.values.statistics import StatisticsColumns
+
+if TYPE_CHECKING:
+    from gradscope.watch.values.devices.asked import AskedByMachineCode
 
 MOST_KEPT = 1 << 16
 """Number of looks whose results are kept: several rows may refer to one."""
@@ -55,6 +58,8 @@ class _Here(threading.local):
 class DeviceLooks:
     """Measures tensors on their devices. See the notes in reductions.py and pages.py."""
 
+    asked: AskedByMachineCode | None = None
+
     def __init__(self) -> None:
         self._refused: dict[str, str] = {}  # kinds of devices that are not looked at, and why
         self._tried: set[str] = set()  # kinds of devices whose operations are there
@@ -75,6 +80,16 @@ class DeviceLooks:
     def late(self) -> int:
         """Number of results that did not arrive in time, or never will."""
         return self._pages.lost
+
+    def start(self) -> None:
+        """Answer machine code from now on, if it asks."""
+        if self.asked is not None:
+            self.asked.start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        if self.asked is not None:
+            self.asked.stop()
 
     def measure(self, tensor: Any) -> int:
         """Measure a tensor. Returns the number of the look; 0: it cannot be measured, or not now.
