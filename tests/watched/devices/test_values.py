@@ -134,6 +134,7 @@ def test_a_device_without_the_operations_is_not_looked_at(tmp_path: Path) -> Non
 def test_the_program_does_not_notice_measurements(tmp_path: Path) -> None:
     for _, trace in recorded(tmp_path, "unnoticed"):
         assert any(what[0] == Place.NODE_INPUT for what in measured(trace))
+        assert not [note for note in trace.notes if "fault" in note]
 
 
 def test_a_signal_during_a_measurement_is_handled_by_the_program(tmp_path: Path) -> None:

@@ -40,10 +40,15 @@ is_raising = External(PYTHON, "PyErr_Occurred", 0)
 FAILED = "a tensor was measured on its device"
 
 
+def is_elsewhere(tensor: int) -> int:
+    """Whether a tensor may be on a device that measures it."""
+    return load(ASKED) != 0 and load(tensor + load(PLACES + KEYS)) & load(OTHERS) == 0
+
+
 def ask(tensor: int, out: int) -> int:
     """Have a tensor measured on its device: 1, and the number of the look is in `out`; or 0."""
     function = load(ASKED)
-    if function == 0 or load(tensor + load(PLACES + KEYS)) & load(OTHERS) != 0 or is_there() == 0:
+    if is_elsewhere(tensor) == 0 or is_there() == 0:
         return 0
     nothing_in(out)
     gil = ensured()
@@ -65,7 +70,7 @@ class AskedByMachineCode:
 
     def __init__(self, looks: DeviceLooks, faults: Faults) -> None:
         self._looks, self._faults = looks, faults
-        self._alias, _state[1] = _alias(), _other_keys()
+        self.alias, _state[1] = _alias(), _other_keys()
 
     def start(self) -> None:
         """Start."""
@@ -81,7 +86,7 @@ class AskedByMachineCode:
         address = row[COUNT]
         row[COUNT] = 0
         with unseen():
-            tensor = self._alias(address)
+            tensor = self.alias(address)
         number = self._looks.measure(tensor)
         if number:
             row[COUNT], row[NAN], row[IN_UNITS] = tensor.numel(), number, ON_DEVICE
@@ -116,7 +121,7 @@ def _alias() -> Callable[[int], Any]:
     """The function that makes an object for a new tensor with the memory of one at an address."""
     folder = Path(torch.__file__).parent / "lib"
     try:
-        alias: Any = getattr(ctypes.CDLL(str(folder / "libtorch_cpu.so")), _ALIAS)
+        alias: Any = getattr(ctypes.PyDLL(str(folder / "libtorch_cpu.so")), _ALIAS)
         of: Any = getattr(ctypes.PyDLL(str(folder / "libtorch_python.so")), _OBJECT)
     except (OSError, AttributeError) as error:
         raise NoAlias(str(error)) from None
@@ -124,6 +129,7 @@ def _alias() -> Callable[[int], Any]:
     of.argtypes, of.restype = [ctypes.c_void_p], ctypes.py_object
 
     def made(address: int) -> Any:
+        """It does not release the interpreter lock."""
         given, new = ctypes.c_void_p(address), ctypes.c_void_p()
         alias(ctypes.byref(new), ctypes.byref(given))
         return of(ctypes.byref(new))  # it moves the tensor into the object
