@@ -51,6 +51,8 @@ class PyTorchValues:
         """Results of calls whose nodes are known: key (call row, index), op, tensor, task, step,
         place."""
         self._operands: list[Ints] = []
+        self._former_operands: list[Ints] = []
+        """Of the previous flush: a device may have measured one of them since."""
         self._ran: list[Ints] = []
         """Runs: their numbers, tasks, steps, and their indices in the task."""
 
@@ -184,7 +186,9 @@ class PyTorchValues:
     ) -> None:  # fmt: skip
         facts = _Facts(rows)
         facts.looked(until)
-        facts.leaves(take_all(self._operands))
+        operands = take_all(self._operands)
+        facts.leaves(self._former_operands + operands)
+        self._former_operands = operands
         facts.results(made)
         facts.taken(ran)
         facts.sums(sums)

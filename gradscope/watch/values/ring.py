@@ -143,12 +143,13 @@ def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how P
     )  # fmt: skip
 
 
-# Note [Later]
+# Note [Tensors listed first]
 # While Python measures a tensor on a device, other threads run, and may flush the rows of the
 # traversal. So such tensors are only listed, and measured when the rows are no longer needed. Until
 # then the graph keeps them alive, whose roots the caller holds.
-ELSEWHERE, MOST_ELSEWHERE = 48, 1 << 14
-"""Bytes of a listed tensor; largest number of them."""
+ELSEWHERE = 48
+"""Bytes of a listed tensor."""
+MOST_ELSEWHERE = 1 << 14
 
 
 def put_or_list(
@@ -176,7 +177,7 @@ def look_at_walked(self: int, arguments: int, given: int) -> int:  # noqa: ARG00
 
     Arguments: the words of the graph; the first row of nodes, and of saved values; the step; memory
     for what is ELSEWHERE, and its end. For saved values, KEY is the node and INDEX the number of
-    the slot. Returns the end of what is elsewhere. See Note [Later].
+    the slot. Returns the end of what is elsewhere. See Note [Tensors listed first].
     """
     others, end = as_int(load(arguments + 32)), as_int(load(arguments + 40))
     graph, at = as_int(load(arguments)), as_int(load(arguments + 8))
