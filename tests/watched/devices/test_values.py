@@ -66,8 +66,12 @@ def measured(trace: Trace) -> dict[Any, list[float]]:
 
 
 def on_device(trace: Trace) -> dict[Any, list[float]]:
-    """Values of nodes and results, which are all on the device."""
-    return {what: about for what, about in measured(trace).items() if what[0] != Place.LEAF}
+    """Values of nodes and results, which are all on the device.
+
+    Parameters are detached when they are made, on the CPU, and contain what is in their memory.
+    """
+    found = measured(trace).items()
+    return {what: about for what, about in found if what[0] != Place.LEAF and what[1] != "detach"}
 
 
 def births(trace: Trace) -> list[str]:
