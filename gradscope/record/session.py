@@ -131,7 +131,7 @@ class Session:
             with self.own_time.working(WRITING):
                 # Rows that refer to others go first: threads may add both meanwhile.
                 self.acts.flush(last=ends)
-                self.source.flush()
+                self.source.flush(last=ends)
                 self.contexts.flush()
                 self.sites.flush()
                 self.writer.commit()

@@ -72,8 +72,11 @@ class RecordingSource(Protocol):
     def abandon(self) -> None:
         """Called in a forked child: release everything and write nothing."""
 
-    def flush(self) -> None:
-        """Pass all notes so far to the writer. Called by one thread at a time."""
+    def flush(self, *, last: bool) -> None:
+        """Pass all notes so far to the writer; `last`: this may be the last time.
+
+        Called by one thread at a time.
+        """
 
     def events(self) -> int:
         """Number of events noted so far, including those not written yet."""
@@ -95,7 +98,10 @@ class Ended:
     def start(self) -> None:
         """Do nothing."""
 
-    stop = resume = abandon = flush = start
+    stop = resume = abandon = start
+
+    def flush(self, *, last: bool) -> None:
+        """Do nothing: everything is written."""
 
     @property
     def stops(self) -> Ended:

@@ -103,7 +103,8 @@ class Creation:
         try:
             if tracebacks.should_preserve_node_meta or self.asked_for:
                 return self._with_traceback()
-            return self._listener.new_record(sys._getframe(1))
+            here = sys._getframe()  # a thread of a device may have no other frame
+            return self._listener.new_record(here.f_back or here)
         except Exception as error:
             if is_the_programs(error):
                 raise
@@ -119,7 +120,8 @@ class Creation:
     def _with_traceback(self) -> Any:
         record = TracebackWithRecord(self._lines())
         try:
-            record.record = self._listener.new_record(sys._getframe(2))
+            here = sys._getframe(1)
+            record.record = self._listener.new_record(here.f_back or here)
         except Exception as error:
             if is_the_programs(error):
                 raise

@@ -20,6 +20,7 @@ from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
+from gradscope.watch.values.devices.device_looks import DeviceLooks
 from gradscope.watch.watched_engine import WatchedEngine
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class Watcher:
         """The observer of runs, if it uses hooks."""
         return self.runs if isinstance(self.runs, HookedRunObserver) else None
 
+    @property
+    def devices(self) -> DeviceLooks | None:
+        """What measures tensors on devices, if values are measured."""
+        return None if self.ring is None else self.ring.devices
+
     def _observe_runs(self, level: str, why: str) -> None:
         """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
         looks = level in LOOKS
@@ -126,9 +132,12 @@ class Watcher:
                 whole,
                 without_node,
             )
+            from gradscope.watch.values.devices import asked  # noqa: PLC0415 -- likewise
 
             found = callbacks.around()
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
+            devices = self.ring.devices = DeviceLooks()
+            devices.asked = asked.AskedByMachineCode(devices, self.faults)
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched
@@ -175,7 +184,7 @@ class Watcher:
             texts.append(f"in-place writes that create no node: {self.calls.why_no_writes}")
         if self.modules.unseen_calls:
             texts.append(CALLS_UNSEEN)
-        parts = self.engine, self.graph, self.before, self.graph.unpacked
+        parts = self.engine, self.graph, self.before, self.graph.unpacked, self.devices
         left_out = {text: n for part in parts if part for text, n in part.left_out.items()}
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
@@ -216,6 +225,8 @@ class Watcher:
         for hooks in self.hooks:
             hooks.start()
         self.collectives.start()
+        if self.devices is not None:
+            self.devices.start()
         if self.runs is not None:
             self.runs.start()
         if self.calls is not None:
@@ -227,6 +238,8 @@ class Watcher:
             self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
+        if self.devices is not None:
+            self.devices.stop()
         self.collectives.stop()
         for hooks in self.hooks:
             hooks.stop()

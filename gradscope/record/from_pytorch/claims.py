@@ -132,6 +132,7 @@ def put_claims(writer: Writer, facts: dict[str, Any]) -> None:
 MISSED = {
     "unknown": "results of calls that no backward reached in time",
     "lost": "values of tensors, because the buffer was full",
+    "late": "values of tensors on a device, which did not arrive before the recording ended",
     "unread": "values of tensors that are not plain CPU tensors",
     "operands": "arguments and results of calls, because the buffer was full",
     "unnamed": "calls that created nodes: their names are derived from those of the nodes",

@@ -72,7 +72,7 @@ class PyTorchListener(ProgramNotes):
         """Configure each part for what this watcher can observe."""
         session, graphs, values = self.session, self.graphs, self.values
         self.watcher = watcher
-        values.ring = watcher.ring
+        values.ring, values.devices = watcher.ring, watcher.devices
         graphs.not_finite.seen = watcher.without_node
         self.calls.observer, self.calls.keeps_sums = watcher.calls, values.on
         self.calls.whole = session.level == "full"

@@ -144,14 +144,16 @@ class PyTorchSource:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Pass all notes so far to the writer."""
+    def flush(self, *, last: bool) -> None:
+        """Pass all notes so far to the writer; `last`: also what devices have not sent yet."""
         listener = self.listener
         since, until = listener.tasks.under_way_since, perf_counter_ns()
         handing_on = self.faults.handing_on
         handing_on(listener.tasks.flush)
         handing_on(listener.graphs.flush)
         handing_on(listener.calls.forget, since)
+        if last:
+            handing_on(listener.values.finish)
         handing_on(listener.values.flush, listener.calls, since, until)
         if listener.calls.whole:
             handing_on(self._put_calls)
@@ -177,7 +179,8 @@ class PyTorchSource:
         unnamed = missed(
             unnamed=listener.graphs.unnamed,
             unknown=listener.values.dropped,
-            lost=listener.values.lost,
+            lost=listener.values.all_lost,
+            late=listener.values.late,
             unread=listener.values.unread + self._not_looked_at() - self._not_looked_at_before,
             operands=listener.graphs.operands.lost,
             compiled=int(listener.graphs.compiled.unreported),

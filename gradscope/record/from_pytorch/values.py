@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from gradscope.record.session import Session
     from gradscope.watch.listener import RunColumns
     from gradscope.watch.public.looks import PublicRing
+    from gradscope.watch.values.devices.device_looks import DeviceLooks
     from gradscope.watch.values.ring import Ring
+    from gradscope.watch.values.statistics import StatisticsColumns
 
 Ints = NDArray[np.int64]
 COUNTS = ("nan", "posinf", "neginf", "zero")
@@ -43,15 +45,20 @@ class PyTorchValues:
         self._session = session
         session.not_finite = self.not_finite
         self.ring: Ring | PublicRing | None = None
+        self.devices: DeviceLooks | None = None
         self._parts: list[Ints] = []
         self._made: list[Ints] = []
         """Results of calls whose nodes are known: key (call row, index), op, tensor, task, step,
         place."""
         self._operands: list[Ints] = []
+        self._former_operands: list[Ints] = []
+        """Of the previous flush: a device may have measured one of them since."""
         self._ran: list[Ints] = []
         """Runs: their numbers, tasks, steps, and their indices in the task."""
 
         self._bad: dict[int, tuple[int, ...]] = {}  # bad indices of waiting rows, by stamp
+        self._late: list[tuple[Ints, Ints]] = []
+        """Identified rows whose values a device has not sent yet, and their columns."""
         self.dropped = self.lost = 0
 
     @property
@@ -62,6 +69,16 @@ class PyTorchValues:
     def not_finite(self) -> tuple[int, int]:
         """Number of measured tensors with NaN or Inf, and of those with NaN."""
         return (0, 0) if self.ring is None else self.ring.not_finite
+
+    @property
+    def all_lost(self) -> int:
+        """Number of values for which there was no room, here or on a device."""
+        return self.lost + (0 if self.devices is None else self.devices.dropped)
+
+    @property
+    def late(self) -> int:
+        """Number of values that devices did not send in time."""
+        return 0 if self.devices is None else self.devices.late
 
     @property
     def unread(self) -> int:
@@ -120,6 +137,8 @@ class PyTorchValues:
         for leaf in leaves:
             number, own = number_of(leaf), local_part(leaf)
             look(ring_.A_LEAF, 0, NONE, now, number, NONE, step, ring.of(own))
+        if self.devices is not None:
+            self.devices.step_ended()
         if ring.is_filling():
             self._read(ring)
 
@@ -156,16 +175,24 @@ class PyTorchValues:
         self._read(self.ring)
         made, ran, sums = take_all(self._made), take_all(self._ran), take_all(calls.sums)
         parts = take_all(self._parts)
-        if not parts:
-            return
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if parts:
+            rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            self._identify(rows, made, ran, sums, since, until)
+        self._put_late()
+
+    def _identify(
+        self, rows: Ints, made: list[Ints], ran: list[Ints], sums: list[Ints],
+        since: int, until: int,
+    ) -> None:  # fmt: skip
         facts = _Facts(rows)
         facts.looked(until)
-        facts.leaves(take_all(self._operands))
+        operands = take_all(self._operands)
+        facts.leaves(self._former_operands + operands)
+        self._former_operands = operands
         facts.results(made)
         facts.taken(ran)
         facts.sums(sums)
-        self._write(rows[facts.known], facts.columns[:, facts.known])
+        self._put_known(rows[facts.known], facts.columns[:, facts.known])
         self._keep(rows, facts.known, since)
 
     def so_far(self, calls: PyTorchCalls) -> None:
@@ -177,7 +204,38 @@ class PyTorchValues:
         facts = _Facts(rows)
         facts.taken(ran)
         facts.sums(sums)
-        self._write(rows[facts.known], facts.columns[:, facts.known])
+        there = facts.known & ~_on_device(rows)
+        self._put(rows[there], facts.columns[:, there])
+
+    def finish(self) -> None:
+        """Wait for what devices have not sent yet."""
+        if self.devices is not None:
+            self.devices.finish()
+
+    def _put_known(self, rows: Ints, columns: Ints) -> None:
+        """Write identified rows, or keep them until a device has sent their values."""
+        late = _on_device(rows)
+        if late.any():
+            self._late.append((rows[late], columns[:, late]))
+            rows, columns = rows[~late], columns[:, ~late]
+        self._put(rows, columns)
+
+    def _put_late(self) -> None:
+        """Write the identified rows whose values have arrived."""
+        devices, late = self.devices, take_all(self._late)
+        if devices is None:
+            return
+        devices.send()
+        if not late:
+            return
+        rows = np.concatenate([rows for rows, _ in late])
+        columns = np.concatenate([columns for _, columns in late], axis=1)
+        looks = rows[:, ring_.HEAD + ring_.NAN]
+        there = devices.are_there(looks)
+        if there.any():
+            self._write(rows[there], columns[:, there], devices.columns(looks[there]))
+        if not there.all():
+            self._late.append((rows[~there], columns[:, ~there]))
 
     def _keep(self, rows: Ints, known: NDArray[np.bool_], since: int) -> None:
         """Keep rows that may still be identified: results, and values from running backwards."""
@@ -191,10 +249,11 @@ class PyTorchValues:
             waiting = set(rows[inside, ring_.STAMP].tolist())
             self._bad = {stamp: places for stamp, places in self._bad.items() if stamp in waiting}
 
-    def _write(self, rows: Ints, columns: Ints) -> None:
-        if self.ring is None or not len(rows):
-            return
-        found = self.ring.columns(rows)
+    def _put(self, rows: Ints, columns: Ints) -> None:
+        if self.ring is not None and len(rows):
+            self._write(rows, columns, self.ring.columns(rows))
+
+    def _write(self, rows: Ints, columns: Ints, found: StatisticsColumns) -> None:
         numbers = np.stack([found.min, found.max, found.mean, found.rms])
         with np.errstate(over="ignore"):  # such values are written in 64 bits
             short = numbers.astype(np.float32)
@@ -212,6 +271,12 @@ class PyTorchValues:
             stamps = rows[:, ring_.STAMP].tolist()
             block["bad"] = Ragged.of([self._bad.get(stamp, ()) for stamp in stamps])
         self._session.writer.block(ShortLook, block)
+
+
+def _on_device(rows: Ints) -> NDArray[np.bool_]:
+    """Which rows are measured on a device."""
+    found: NDArray[np.bool_] = rows[:, ring_.HEAD + ring_.IN_UNITS] == ring_.ON_DEVICE
+    return found
 
 
 class _Facts:

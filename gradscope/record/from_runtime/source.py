@@ -226,7 +226,7 @@ class RuntimeSource:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def flush(self) -> None:
+    def flush(self, *, last: bool) -> None:
         """Pass all notes so far to the writer."""
         if self.probe.look is not None:
             self.probe.look.flush()

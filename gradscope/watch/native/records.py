@@ -73,13 +73,19 @@ others_first = External(PROCESS, "sched_yield", 0, half=True)
 
 
 def answered(function: int) -> int:
-    """The number that a Python function returns; 0: it raised.
+    """The number that a Python function returns; 0: it raised."""
+    gil = ensured()
+    number = number_of(call_nothing(function))
+    released(gil)
+    return number
+
+
+def number_of(answer: int) -> int:
+    """The number that a Python function has returned; 0: it raised.
 
     A RecursionError or MemoryError is counted. Other exceptions (Ctrl-C, or one that another thread
-    raised in this one) are raised in the program later.
+    raised in this one) are raised in the program later. The caller holds the interpreter lock.
     """
-    gil = ensured()
-    answer = call_nothing(function)
     number = 0
     if answer != 0:
         number = as_int(answer)
@@ -96,7 +102,6 @@ def answered(function: int) -> int:
             restore(load(ERROR), load(ERROR + 8), load(ERROR + 16))
             store(ERROR, 0)
             clear()
-    released(gil)
     return number
 
 

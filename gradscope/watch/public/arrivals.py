@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradscope.watch.listener import BackwardCall
-    from gradscope.watch.public.looks import Measured, PublicRing
+    from gradscope.watch.public.looks import Measured, OnDevice, PublicRing
 
 
 class HookedNode:
@@ -61,7 +61,7 @@ class Arrival(NamedTuple):
     nr: int  # of the gradient in what the run returned
     tensor: int  # the address of the tensor; 0: not known
     version: int
-    look: Measured | None  # its values, if they were measured
+    look: Measured | OnDevice | None  # its values, if they were measured
 
 
 class OnThread:
@@ -207,7 +207,9 @@ class HookedBackward:
         self._waiting.clear()
         self.added.sort()
 
-    def _add_up(self, arrivals: Sequence[Arrival], total: Any, look: Measured | None) -> None:
+    def _add_up(
+        self, arrivals: Sequence[Arrival], total: Any, look: Measured | OnDevice | None
+    ) -> None:
         """Record the additions of these gradients; `total` is None: it was replaced."""
         first_in_place = _first_in_place(arrivals, total)
         ring, of = self._ring, 0

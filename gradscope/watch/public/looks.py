@@ -11,9 +11,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gradscope.watch.in_place.sharded import local_part
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.arrays import numbers
-from gradscope.watch.values.ring_rows import COUNT, HEAD, LOW, MEASURED, SQUARES, STAMP, ZERO
+from gradscope.watch.values.devices.device_looks import DeviceLooks
+from gradscope.watch.values.ring_rows import (
+    COUNT,
+    HEAD,
+    IN_UNITS,
+    LOW,
+    MEASURED,
+    ON_DEVICE,
+    SQUARES,
+    STAMP,
+    ZERO,
+)
 from gradscope.watch.values.statistics import StatisticsColumns
 
 Ints = NDArray[np.int64]
@@ -31,11 +43,37 @@ Measured = tuple[int, int, int, int, int, float, float, float, float, float, tup
 norm of the finite ones; the indices of the first others."""
 
 
+class OnDevice(NamedTuple):
+    """A tensor that is measured on its device: its size, and the number of that look."""
+
+    size: int
+    number: int
+
+
 class Look(NamedTuple):
     """One measured tensor: the first columns of a row of a ring, and its statistics."""
 
     about: tuple[int, ...]
-    measured: Measured
+    measured: Measured | OnDevice
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of elements, of NaN, +Inf, -Inf and zeros, as in a row."""
+        here = self.measured
+        return (*here, 0, 0, 0) if isinstance(here, OnDevice) else here[:5]
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """Minimum, maximum, mean and root mean square."""
+        return NOT_YET if isinstance(self.measured, OnDevice) else self.measured[5:9]
+
+    @property
+    def bad(self) -> tuple[int, ...]:
+        """The indices of the first elements that are not finite."""
+        return () if isinstance(self.measured, OnDevice) else self.measured[-1]
+
+
+NOT_YET = (0.0, 0.0, 0.0, 0.0)
 
 
 class PublicLooksRead(NamedTuple):
@@ -56,6 +94,7 @@ class PublicRing:
 
     def __init__(self, statistics: Callable[[Any], Measured]) -> None:
         self._statistics = statistics
+        self.devices = DeviceLooks()
         self._rows: list[Look] = []
         self._stamps = count(1)
         self.next: Callable[[], int] = count(1).__next__
@@ -83,20 +122,26 @@ class PublicRing:
         if measured is not None:
             self._add((t, place, index, key, tensor, task, step), measured)
 
-    def put(self, place: int, index: int, key: int, t: int, of: Any) -> Measured | None:
+    def put(self, place: int, index: int, key: int, t: int, of: Any) -> Measured | OnDevice | None:
         """Add the row of a gradient. Returns its statistics; None: it is not readable."""
         measured = self.measure(of)
         self.again(place, index, key, t, measured)
         return measured
 
-    def again(self, place: int, index: int, key: int, t: int, measured: Measured | None) -> None:
+    def again(
+        self, place: int, index: int, key: int, t: int, measured: Measured | OnDevice | None
+    ) -> None:
         """Add a row with these statistics."""
         if measured is not None:
             self._add((t, place, index, key, NONE, NONE, NONE), measured)
 
-    def measure(self, tensor: Any) -> Measured | None:
+    def measure(self, tensor: Any) -> Measured | OnDevice | None:
         """The statistics of a tensor; None: it is not readable."""
         with unseen():
+            own = local_part(tensor)
+            number = self.devices.measure(own)
+            if number:
+                return OnDevice(own.numel(), number)
             array = numbers(tensor, INTEGERS)
         if array is None:
             return None
@@ -106,7 +151,7 @@ class PublicRing:
             self._with_nan += measured[1] > 0
         return measured
 
-    def _add(self, about: tuple[int, ...], measured: Measured) -> None:
+    def _add(self, about: tuple[int, ...], measured: Measured | OnDevice) -> None:
         self._rows.append(Look((next(self._stamps), *about), measured))
 
     def is_filling(self) -> bool:
@@ -120,10 +165,13 @@ class PublicRing:
         rows = np.zeros((len(looks), HEAD + MEASURED), np.int64)
         if looks:
             rows[:, :HEAD] = [look.about for look in looks]
-            rows[:, HEAD + COUNT : HEAD + ZERO + 1] = [look.measured[:5] for look in looks]
-            sizes = np.array([look.measured[5:9] for look in looks], np.float64)
+            rows[:, HEAD + COUNT : HEAD + ZERO + 1] = [look.counts for look in looks]
+            rows[:, HEAD + IN_UNITS] = [
+                ON_DEVICE * isinstance(look.measured, OnDevice) for look in looks
+            ]
+            sizes = np.array([look.sizes for look in looks], np.float64)
             rows[:, HEAD + LOW : HEAD + SQUARES + 1] = sizes.view(np.int64)
-        bad = {look.about[STAMP]: look.measured[-1] for look in looks if look.measured[-1]}
+        bad = {look.about[STAMP]: look.bad for look in looks if look.bad}
         return PublicLooksRead(rows, 0, bad)
 
     def columns(self, rows: Ints) -> StatisticsColumns:

@@ -5,7 +5,8 @@ Memory is read only where it is proven to be the tensor's own. Many tensors have
 another wrapper, a FakeTensor, a tensor inside vmap. Others show numbers that are not the bytes in
 memory (a conjugate view, a quantised tensor), or their storage was freed or is too small. Dispatch
 keys show the kind of a tensor. It is read if its keys are exactly those of a plain tensor on the
-CPU, and only inside its storage. All others are counted as not looked at. Compiled readers check
+CPU, and only inside its storage. A plain tensor on another device is measured there, by operations
+of PyTorch (devices/). All others are counted as not looked at. Compiled readers check
 the same words of the tensor (measure.py). Of a DTensor, callers read the part that this rank holds,
 if that is a plain tensor: a part that a collective is still filling is not.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -58,17 +60,51 @@ def memory(tensor: Any) -> memoryview | None:
     """
     if _raw(_keys(tensor)) in _PLAIN:
         with _Without():
-            sizes, size = _size(tensor), _item(tensor)
-            last = sum((n - 1) * step for n, step in zip(sizes, _stride(tensor), strict=True))
-            first, at = _offset(tensor) * size, _data_of(tensor)
-            end = first + (last + 1) * size
-            if 0 in sizes:
+            first, end = _extent(tensor)
+            if first == end:
                 return memoryview(b"")
+            at = _data_of(tensor)
             if at and end <= _bytes_of(tensor):
                 found: memoryview = _view(at + first, end - first, READ_ONLY)
                 return found
     _not_looked_at[0] += 1
     return None
+
+
+def _extent(tensor: Any) -> tuple[int, int]:
+    """Offsets in bytes in its storage: of the first element, and behind the last one."""
+    sizes, size = _size(tensor), _item(tensor)
+    first = _offset(tensor) * size
+    if 0 in sizes:
+        return first, first
+    last = sum((n - 1) * step for n, step in zip(sizes, _stride(tensor), strict=True))
+    return first, first + (last + 1) * size
+
+
+@cache
+def _plain_on(device: Any) -> tuple[frozenset[Any], bool]:
+    """The dispatch keys of plain tensors on a device, and whether they show an address."""
+    made = torch.empty(1, dtype=torch.float32, device=device)
+    with torch.inference_mode():
+        inside = torch.empty(1, dtype=torch.float32, device=device)
+    return frozenset((_raw(_keys(made)), _raw(_keys(inside)))), _data_of(made) != 0
+
+
+def is_plain_on_device(tensor: Any) -> bool:
+    """Whether it is a plain tensor on another device than the CPU, inside of its storage.
+
+    Called where operations of ours are unnoticed. Some backends show no addresses.
+    """
+    device = tensor.device
+    if device.type in {"cpu", "meta"}:
+        return False
+    keys, has_address = _plain_on(device)
+    if _raw(_keys(tensor)) not in keys:
+        return False
+    if not has_address:
+        return True
+    first, end = _extent(tensor)
+    return first == end or (_data_of(tensor) != 0 and end <= _bytes_of(tensor))
 
 
 # Note [Objects of storages]

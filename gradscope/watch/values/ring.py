@@ -22,6 +22,7 @@ from gradscope.watch.native.walk_memory import (
     SAVED_ROW,
     SAVED_USED,
 )
+from gradscope.watch.values.devices.asked import ask, is_elsewhere
 from gradscope.watch.values.measure import (
     SLOTS,
     bad_places,
@@ -52,6 +53,8 @@ from gradscope.watch.values.statistics import StatisticsColumns, columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gradscope.watch.values.devices.device_looks import DeviceLooks
 
 Ints = NDArray[np.int64]
 
@@ -86,6 +89,9 @@ def put(
     store(row + 8 * TASK, task)
     store(row + 8 * STEP, step)
     done = measure(address, row + TO_MEASURED)
+    if done == 0 and ask(address, row + TO_MEASURED):
+        store(row, count + 1)
+        return count + 1
     if done < 1:
         store(row + 8 * PLACE, VOID)
         if done == 0:
@@ -137,28 +143,62 @@ def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how P
     )  # fmt: skip
 
 
+# Note [Tensors listed first]
+# While Python measures a tensor on a device, other threads run, and may flush the rows of the
+# traversal. So such tensors are only listed, and measured when the rows are no longer needed. Until
+# then the graph keeps them alive, whose roots the caller holds.
+ELSEWHERE = 48
+"""Bytes of a listed tensor."""
+MOST_ELSEWHERE = 1 << 14
+
+
+def put_or_list(
+    place: int, index: int, key: int, t: int, tensor: int, step: int, address: int,
+    others: int, end: int,
+) -> int:  # fmt: skip
+    """Write a row, or list a tensor that may be on a device. Returns the end of the list."""
+    if is_elsewhere(address) == 0:
+        put(place, index, key, t, tensor, -1, step, address)
+        return others
+    if others == end:
+        increase(UNREAD, 1)
+        return others
+    store(others, place)
+    store(others + 8, index)
+    store(others + 16, key)
+    store(others + 24, t)
+    store(others + 32, tensor)
+    store(others + 40, address)
+    return others + ELSEWHERE
+
+
 def look_at_walked(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- likewise
     """Write rows of the leaves of a native traversal, and of saved values that no node created.
 
-    Arguments: the words of the graph; the first row of nodes, and of saved values; the step. For
-    saved values, KEY is the node and INDEX the number of the slot.
+    Arguments: the words of the graph; the first row of nodes, and of saved values; the step; memory
+    for what is ELSEWHERE, and its end. For saved values, KEY is the node and INDEX the number of
+    the slot. Returns the end of what is elsewhere. See Note [Tensors listed first].
     """
+    others, end = as_int(load(arguments + 32)), as_int(load(arguments + 40))
     graph, at = as_int(load(arguments)), as_int(load(arguments + 8))
     kept, step = as_int(load(arguments + 16)), as_int(load(arguments + 24))
     used = load(graph + NODES_USED)
     while at < used:
         row = load(graph + NODES) + NODE_ROW * at
         if load(row + LEAF) != 0:
-            put(A_LEAF, 0, -1, load(row + MADE), load(row + FIRST), -1, step, load(row + LEAF))
+            others = put_or_list(
+                A_LEAF, 0, -1, load(row + MADE), load(row + FIRST), step, load(row + LEAF),
+                others, end,
+            )  # fmt: skip
         at += 1
     used_by_kept = load(graph + SAVED_USED)
     while kept < used_by_kept:
         row = load(graph + SAVED) + SAVED_ROW * kept
         if load(row + KEPT) != 0:
             node, slot, t = load(row), load(row + 8), load(row + KEPT_AT)
-            put(AN_OPERAND, slot, node, t, -1, -1, step, load(row + KEPT))
+            others = put_or_list(AN_OPERAND, slot, node, t, -1, step, load(row + KEPT), others, end)
         kept += 1
-    return from_int(used)
+    return from_int(others)
 
 
 class RingRead(NamedTuple):
@@ -173,13 +213,28 @@ class RingRead(NamedTuple):
 class Ring:
     """Reads the rows of one recording, in one thread at a time."""
 
+    devices: DeviceLooks | None = None
+    """What measures tensors on devices, if machine code can ask it."""
+
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
         self._unread, self._with_nan = int(_state[1]), int(_state[3])
         self.words = np.zeros(1, np.int64)
         self._slots = self._first_slot = slots_used()
         self.look: Callable[..., Any] = functions().over(look, self)
-        self.look_at_walked: Callable[..., int] = functions().over(look_at_walked, self)
+        self._walked: Callable[..., int] = functions().over(look_at_walked, self)
+        self._elsewhere = np.zeros((MOST_ELSEWHERE, ELSEWHERE // 8), np.int64)
+
+    def look_at_walked(self, graph: int, nodes: int, kept: int, step: int) -> None:
+        """Measure the leaves and saved values of a native traversal, from these rows on."""
+        begin, size = self._elsewhere.ctypes.data, self._elsewhere.nbytes
+        end = self._walked(graph, nodes, kept, step, begin, begin + size)
+        if end == begin or self.devices is None or self.devices.asked is None:
+            return
+        rows = self._elsewhere[: (end - begin) // ELSEWHERE].tolist()
+        tensors = [self.devices.asked.alias(row[-1]) for row in rows]
+        for (place, index, key, t, number, _), tensor in zip(rows, tensors, strict=True):
+            self.look(place, index, key, t, number, -1, step, tensor._cdata)
 
     @staticmethod
     def of(tensor: Any) -> int:

@@ -12,6 +12,9 @@ COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, MEASUR
 """The next columns: number of elements, the sums of machine_code/statistics.py, whether these are
 in its units, and the slot with the first bad indices, plus one."""
 
+ON_DEVICE = 2
+"""IN_UNITS of a tensor that is measured on its device: NAN is then the number of the look."""
+
 TAKEN, OPERAND, SUMMED, RESULT, A_LEAF, AN_OPERAND, LOOKED = range(7)
 """Places: input of a node's run; operands and result of `add`; result of another call; leaf; saved
 value that no node created; values measured from Python have LOOKED plus their place."""

@@ -6,6 +6,7 @@ whose gradients are on the device.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +22,8 @@ _memory: dict[int, torch.Tensor] = {}
 def _unwrapped(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.device.type == "npy":
         memory = _memory[value.untyped_storage()._cdata]
-        return memory.as_strided(value.size(), value.stride(), value.storage_offset())
+        offset = memory.storage_offset() + value.storage_offset()
+        return memory.as_strided(value.size(), value.stride(), offset)
     if isinstance(value, (list, tuple)):
         return type(value)(_unwrapped(each) for each in value)
     return torch.device("cpu") if isinstance(value, torch.device) else value
@@ -49,8 +51,18 @@ def _run(operation: Any, *args: Any, **more: Any) -> Any:
     return _wrapped(result)
 
 
+def at_once(work: Callable[[], Any], to_cpu: bool, non_blocking: bool) -> None:
+    """Copy now."""
+    work()
+
+
+copies = at_once
+"""What is called for each copy between the device and the CPU."""
+
+
 def _copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
-    _unwrapped(target).copy_(_unwrapped(source))
+    there, here = _unwrapped(target), _unwrapped(source)
+    copies(lambda: there.copy_(here), target.device.type == "cpu", non_blocking)
     return target
 
 

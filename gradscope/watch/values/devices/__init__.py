@@ -1,0 +1,1 @@
+"""Measures tensors that are not on the CPU, by operations on their device."""
