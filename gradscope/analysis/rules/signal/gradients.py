@@ -115,12 +115,14 @@ def _so_are_those_before(
 ) -> bool:
     """Whether weights before it, or on the same input, also get small gradients, and the first one.
 
-    If not, this is a side branch and no sign of vanishing: queries and keys have small gradients
-    while attention is uniform at first, and the step sizes of a state space are products of small
-    numbers. They learn all the same.
+    If not, this is a side branch and no sign of vanishing: queries and keys, or the step sizes of a
+    state space, have small gradients at first, and learn all the same.
     """
     used = {each.tensor: _used(calls, each.tensor)[0] for each in every}
-    sources = {least.tensor, *calls.sources(used[least.tensor])}
+    at = used[least.tensor]
+    seen = at != NONE and not calls.name(at).endswith("_")  # more than how it was filled
+    sources = calls.sources(at) if seen else {each for each in used if used[each] <= at}
+    sources.add(least.tensor)
     given = _given(calls, least.tensor)
     before = {each for each in used if each in sources or given & _given(calls, each)}
     small = {each.tensor for each in weak} & before
