@@ -53,12 +53,9 @@ browser: site ## check the types of the page's scripts, and try page and site in
 	$(BIN)/python -m pytest -n $(WORKERS) -m browser $(ARGS)
 
 programs: VENV = .venv-programs
-programs: ## run programs of other packages alone and recorded; prints a table of times and memory
+programs: ## run programs of other packages alone and recorded; prints a table of times and memory; needs gcc
 	@sh tools/venv.sh dev torch programs
-	@rm -f $(VENV)/programs.tsv
-	GRADSCOPE_PROGRAMS=$(CURDIR)/$(VENV)/programs.tsv \
-		$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/watched/test_programs.py $(ARGS)
-	@sort $(VENV)/programs.tsv
+	$(BIN)/python -m tests.watched --workers $(WORKERS) $(ARGS)
 
 matrix: ## run the same programs on many versions of PyTorch and Python, and compare; needs gcc
 	@sh tools/venv.sh dev torch

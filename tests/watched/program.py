@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
 ROOM = Path(__file__).parent / "programs"
@@ -57,10 +56,6 @@ class Program:
     def small(self) -> bool:
         """Whether PyTorch alone is enough for it, and it takes few seconds."""
         return not self.words("needs") and not self.ranks and "slow" not in self.comments
-
-    @property
-    def installed(self) -> bool:
-        return all(find_spec(module) for module in ["torch", *self.words("needs")])
 
 
 def programs() -> list[Program]:

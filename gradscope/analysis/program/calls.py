@@ -178,6 +178,16 @@ class Calls(CallRows):
             tensor = self.inputs(at)[0]
         return tensor
 
+    def sources(self, at: int) -> set[int]:
+        """The tensors from which a call computed its result, directly or through other calls."""
+        found: set[int] = set()
+        pending = [at]
+        while pending:
+            fresh = set(self.inputs(pending.pop())) - found
+            found |= fresh
+            pending += [made for made in map(self.maker, fresh) if made != NONE]
+        return found
+
     @cached_property
     def _users(self) -> tuple[Ids, Ids]:
         inputs = self.ops.ragged("inputs")

@@ -57,6 +57,38 @@ def test_what_another_optimizers_round_left_is_not_cleared_too_early(tmp_path: P
     assert [*told(advised, tmp_path)] == ["GS409"]
 
 
+IN_A_HOOK = """
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(3, 4)
+
+def again(grad, given):
+    with torch.enable_grad():
+        (net(x) * given).sum().mul(grad).backward()
+
+for _ in range(3):
+    optimizer.zero_grad()
+    with torch.no_grad():
+        out = net(x)
+    out.requires_grad_()
+    loss = out.square().mean()
+    loss.backward()
+    loss = loss.detach().requires_grad_()
+    loss.register_hook(lambda grad, given=out.grad: again(grad, given))
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_leaf_whose_hook_runs_the_backward_of_the_model_is_a_loss(tmp_path: Path) -> None:
+    """As in losses that embed a large batch in parts: their gradients are kept, and passed on."""
+    assert "GS409" not in told(IN_A_HOOK, tmp_path)
+    without = IN_A_HOOK.replace(
+        "    loss.register_hook", "    torch.is_tensor(loss) or loss.register_hook"
+    )
+    assert "GS409" in told(without, tmp_path)
+
+
 THROUGH_NUMPY = """
 stem, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD([*stem.parameters(), *head.parameters()], lr=0.1)

@@ -56,6 +56,48 @@ def test_a_weight_beside_a_strong_one_on_the_same_input_has_no_vanishing_gradien
     assert [each.message for each in report.findings] == []
 
 
+STEP_SIZES = """
+layers = torch.nn.ModuleList([torch.nn.Linear(4, 4, bias=False) for _ in range(10)])
+optimizer = torch.optim.SGD(layers.parameters(), lr=1e-3)
+for _ in range(3):
+    optimizer.zero_grad()
+    x = torch.ones(3, 4)
+    for i in range(0, 9, 3):
+        state = layers[i](x)
+        x = x + state + 1e-9 * layers[i + 2](layers[i + 1](state))
+    layers[9](x).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_weights_of_small_branches_in_each_block_have_no_vanishing_gradient(tmp_path: Path) -> None:
+    report = inspect(recorded(STEP_SIZES, tmp_path), rules=["GS801"])
+
+    assert report.checked == ("GS801",)
+    assert [each.message for each in report.findings] == []
+
+
+VANISHES_AFTER_ANOTHER = """
+judge = torch.nn.Linear(4, 1)
+judge(torch.ones(3, 4)).mean().backward()
+layers = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(6)])
+optimizer = torch.optim.SGD([*layers.parameters(), *judge.parameters()], lr=1e-9)
+for _ in range(3):
+    optimizer.zero_grad()
+    x = torch.ones(3, 4)
+    for layer in layers:
+        x = 1e-2 * layer(x)
+    judge(x).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_strong_gradients_of_another_model_that_ran_first_hide_nothing(tmp_path: Path) -> None:
+    report = inspect(recorded(VANISHES_AFTER_ANOTHER, tmp_path), rules=["GS801"])
+
+    assert len(report.findings) == 1
+
+
 LARGE = """
 net = torch.nn.Linear(8, 8)
 optimizer = torch.optim.SGD(net.parameters(), lr={lr})

@@ -113,19 +113,20 @@ def vanishing_gradient(trace: Trace) -> Iterator[Found]:
 def _so_are_those_before(
     calls: Calls, least: Series, every: list[Series], weak: list[Series]
 ) -> bool:
-    """Whether weights used earlier, or on the same input, also get small gradients.
+    """Whether weights before it, or on the same input, also get small gradients, and the first one.
 
-    If not, this is a side branch and no sign of vanishing: queries and keys have small gradients
-    while attention is uniform at first, and learn all the same.
+    If not, this is a side branch and no sign of vanishing: queries and keys, or the step sizes of a
+    state space, have small gradients at first, and learn all the same.
     """
     used = {each.tensor: _used(calls, each.tensor)[0] for each in every}
+    at = used[least.tensor]
+    seen = at != NONE and not calls.name(at).endswith("_")  # more than how it was filled
+    sources = calls.sources(at) if seen else {each for each in used if used[each] <= at}
+    sources.add(least.tensor)
     given = _given(calls, least.tensor)
-    before = [
-        each
-        for each in every
-        if used[each.tensor] <= used[least.tensor] or given & _given(calls, each.tensor)
-    ]
-    return 2 * len({each.tensor for each in weak} & {each.tensor for each in before}) >= len(before)
+    before = {each for each in used if each in sources or given & _given(calls, each)}
+    small = {each.tensor for each in weak} & before
+    return 2 * len(small) >= len(before) and min(sources & before, key=used.__getitem__) in small
 
 
 def _given(calls: Calls, tensor: int) -> set[int]:

@@ -142,10 +142,11 @@ def leaf_as_loss(trace: Trace) -> Iterator[Found]:
     nodes = trace.table(Node)
     by_line: dict[str, list[GraphTask]] = defaultdict(list)
     begun = training.begun_at_leaves if training.stepped else []
+    ran_others = set(trace.table(GraphTask)["parent"].tolist())  # in hooks of such leaves
     for task in trace.table(GraphTask).take(np.array(begun, np.int64)):
         rows = [nodes.row(root) for root in task.roots if nodes.has(root)]
         leaves = {row.inputs[0] for row in rows if row.inputs}
-        if leaves and not leaves & training.held:
+        if leaves and not leaves & training.held and task.id not in ran_others:
             by_line[site_of(trace, task.stack).place].append(task)
     for tasks in by_line.values():
         called = site_of(trace, tasks[0].stack)

@@ -6,6 +6,7 @@ import warnings
 
 warnings.simplefilter("ignore")
 import timm
+import timm.loss
 import torch
 from timm.optim import create_optimizer_v2
 from timm.scheduler import CosineLRScheduler
