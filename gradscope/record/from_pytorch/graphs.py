@@ -140,6 +140,7 @@ class PyTorchGraphs:
         number, contexts = node.record.number, self._session.contexts
         if self.releases is not None:
             self.releases.met(number)
+        self.arguments.add(number, node.arguments)
         named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.record.context]
         t = max(node.record.t - self._session.start, 0)

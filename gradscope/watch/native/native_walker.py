@@ -246,7 +246,7 @@ class NativeWalker(GraphWalker):
         for node in nodes:
             record = self.record_of(node)
             if record is not None:
-                self._arguments.look(node, record.number)
+                self._arguments.add(record.number, self._arguments.look(node))
 
     # -- questions of the traversal ---------------------------------------------------------------
 

@@ -14,8 +14,11 @@ from gradscope.record.notes.noted_arguments import (
     RESULT,
     VIEW_OF,
     NotedArguments,
+    Texts,
     base_shape,
     is_option,
+    of_options,
+    of_results,
 )
 
 SAVED, RAW, CUSTOM = "_saved_", "_raw_saved_", "saved_tensors"
@@ -37,9 +40,9 @@ class PyTorchArguments(NotedArguments):
         """Whether nodes of this class may store arguments."""
         return bool(self._names_of(kind))
 
-    def look(self, node: Any, number: int) -> None:
+    def look(self, node: Any) -> Texts:
         """Read the stored arguments of a node."""
-        found = {}
+        found, results = {}, ""
         for name in self._names_of(type(node)):
             value = getattr(node, name)
             if not name.startswith(RAW):
@@ -49,12 +52,10 @@ class PyTorchArguments(NotedArguments):
             if tensor is not None and name == RAW + INPUT:
                 found[VIEW_OF] = base_shape(tensor)
             elif tensor is not None and name == RAW + RESULT:
-                array = seen(tensor, _memory)
-                if array is not None:
-                    self.add_results(number, array)
+                results = of_results(seen(tensor, _memory))
             elif tensor is not None:
                 found[OPERAND] = _number(tensor)
-        self.add(number, found)
+        return of_options(found), results
 
     def _names_of(self, kind: type) -> tuple[str, ...]:
         """The attributes to read: never those that unpack a tensor, which may recompute it."""
