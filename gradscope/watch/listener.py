@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -164,8 +163,8 @@ class BackwardRuns:
     """
 
     __slots__ = (
-        "_read", "columns", "gradients", "inside", "last", "many", "outermost", "part", "since",
-        "thread",
+        "_read", "begun", "columns", "gradients", "inside", "last", "many", "outermost", "part",
+        "since", "thread",
     )  # fmt: skip
 
     def __init__(self, read: Callable[[], None], since: int = 0, thread: int = 0) -> None:
@@ -175,6 +174,7 @@ class BackwardRuns:
         self.thread = thread  # `threading.get_ident()` of the caller
         self.outermost = True  # not called by a node or hook of another backward
         self.many = 0
+        self.begun = 0  # time; 0: not known
         self.columns: Ints | None = None  # shared by several backwards; None: not all were observed
         self.part = slice(0, 0)  # the part of this backward
         self.gradients: SeenGradients | None = None  # None: calls show it, or nothing does
@@ -193,10 +193,8 @@ class BackwardRuns:
     def after(self, sequence: int) -> None:
         """Insert the run of another node before all others, with no duration."""
         if self.columns is not None:
-            own = self.columns[:, self.part]
-            t = own[0, 0] - 1 if own.shape[1] else perf_counter_ns()
-            before = np.array([[t], [t], [sequence], [0], [self.thread]])
-            self.columns = np.concatenate([before, own], axis=1)
+            before = np.array([[self.begun], [self.begun], [sequence], [0], [self.thread]])
+            self.columns = np.concatenate([before, self.columns[:, self.part]], axis=1)
             self.part = slice(0, self.columns.shape[1])
 
 

@@ -10,7 +10,15 @@ import torch
 from torch.autograd import Function
 
 from gradscope.errors import leave_no_frame
-from gradscope.watch.hooks.watched import HookedCalls, WatchedHook, is_watched, unknown
+from gradscope.watch.hooks.watched import (
+    HookedCalls,
+    Own,
+    WatchedHook,
+    is_watched,
+    keep_ours_last,
+    unknown,
+)
+from gradscope.watch.in_place.by_identity import is_a
 from gradscope.watch.in_place.standing_in import Replaced, passed_over
 from gradscope.watch.unseen import stands_for, unseen
 
@@ -52,6 +60,8 @@ class WatchedTensorHook(WatchedHook):
         calls, kind = self._calls, self._kind
         if kind == NODE:  # a hook after the run has two arguments: outputs and inputs of the node
             kind = PRE if len(args) == 1 else POST
+        if kind == POST:
+            calls.has_run()
         token = calls.begins(kind, self._node, lambda: self._at, self.hook, self._site)
         leaf = args[0] if args and kind == POST_ACCUMULATE else None
         if leaf is not None:
@@ -109,10 +119,13 @@ class TensorHooks:
                 ours = self._guarded(
                     "a hook was registered", self._watched_on_node, backward_hooks, hook
                 )
-                return own(backward_hooks, hook if ours is None else ours)
+                made = own(backward_hooks, hook if ours is None else ours)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
+            if ours is not None:
+                self._guarded("a hook was registered", keep_ours_last, made[0])
+            return made
 
         return _register_hook
 
@@ -120,7 +133,8 @@ class TensorHooks:
         if is_watched(hook):
             return None
         site = self._calls.listener.site(sys._getframe(3))
-        return WatchedTensorHook(hook, NODE, self._calls, site, unknown, len(there or ()))
+        index = sum(not is_a(other, Own) for other in (there or {}).values())
+        return WatchedTensorHook(hook, NODE, self._calls, site, unknown, index)
 
     def _watched(self, tensor: Any, hook: Any, kind: str) -> WatchedHook | None:
         if torch.compiler.is_compiling() or is_watched(hook):

@@ -33,6 +33,16 @@ class Own(partial[Any]):
     """A hook of gradscope."""
 
 
+class OwnLast(Own):
+    """A hook of gradscope on a node that is called after all hooks of the program."""
+
+
+def keep_ours_last(hooks: dict[int, Any]) -> None:
+    """Move such hooks to the end of a node's hooks, because the program has registered one."""
+    for id_ in [id_ for id_, hook in hooks.items() if type(hook) is OwnLast]:
+        hooks[id_] = hooks.pop(id_)  # PyTorch does not see what `move_to_end` does
+
+
 class HookedCalls:
     """Reports calls of hooks to a listener, from `start` to `stop`."""
 
@@ -82,6 +92,12 @@ class HookedCalls:
             self.faults.guarded(
                 "a hook returned", lambda: self.listener.hook_ends(token, replaced=replaced)
             )
+
+    @uncompiled
+    def has_run(self) -> None:
+        """Called before a hook that is called after the run of a node."""
+        if self._on and self.runs is not None:
+            self.faults.guarded("a node has run", self.runs.has_run)
 
     @uncompiled
     def accumulated(self, leaf: Any) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
     from gradscope.watch.listener import BackwardCall
     from gradscope.watch.public.looks import Measured, PublicRing
-
-
-NODE = -1  # in a row of a run: the number of its node
 
 
 class HookedNode:
@@ -69,10 +67,11 @@ class Arrival(NamedTuple):
 class OnThread:
     """What one thread is doing in a backward."""
 
-    __slots__ = ("accumulates", "replaced", "run")
+    __slots__ = ("accumulates", "node", "replaced", "run")
 
     def __init__(self) -> None:
         self.run = -1  # index of the last run
+        self.node: HookedNode | None = None  # that ran last
         self.replaced = False  # whether a hook of the program replaced a gradient since
         self.accumulates: tuple[int, int, int] | None = None  # state of the leaf before its run
 
@@ -82,10 +81,11 @@ class HookedBackward:
 
     def __init__(self, asked: BackwardCall | None, ring: PublicRing | None) -> None:
         self.caller = threading.get_ident()
+        self.begun = perf_counter_ns()
         self.task: int | None = None  # PyTorch's number of the graph task, when it is known
         self.certain = True  # whether all runs on other threads could be assigned
         self.rows: list[list[int]] = []
-        """Runs: begin, end (0: not ended), sequence number, number of the run, thread, node."""
+        """Runs: begin, end (0: not ended), sequence number, number of the run, thread."""
         self.took: list[tuple[int, int, int]] = []
         """How leaves accumulated gradients: the run, the call that shows it, and the look."""
         self.added: list[AddedGradient] = []
@@ -125,9 +125,9 @@ class HookedBackward:
         """A node is about to run, with these gradients."""
         here = self.here()
         with self._lock:
-            here.run = len(self.rows)
+            here.run, here.node = len(self.rows), node
             thread = threading.get_ident()
-            self.rows.append([t, 0, node.sequence, number, thread, node.number])
+            self.rows.append([t, 0, node.sequence, number, thread])
         waiting, replaced = self._waiting, here.replaced
         here.replaced = False
         for nr, grad in enumerate(grads):
@@ -150,12 +150,11 @@ class HookedBackward:
         """A node has run and returned these gradients."""
         here = self.here()
         run = here.run
-        if run < 0 or self.rows[run][NODE] != node.number:
+        if here.node is not node:
             return
-        self.rows[run][1] = t
+        self.has_run(t)
         here.replaced = False
         if node.leaf is not None:
-            self.accumulated(node.leaf())
             return
         for index, (grad, (target, nr)) in enumerate(zip(returned, node.targets, strict=False)):
             if grad is not None and target is not None and self._executes(target):
@@ -163,6 +162,14 @@ class HookedBackward:
                 look = self._ring.measure(grad) if self._ring and several else None
                 arrival = Arrival(run + self.first, index, grad._cdata, grad._version, look)
                 self._waiting.setdefault((target.number, nr), []).append(arrival)
+
+    def has_run(self, t: int) -> None:
+        """The last node has run; called by the first hook after that."""
+        here = self.here()
+        if here.node is not None and not self.rows[here.run][1]:
+            self.rows[here.run][1] = t
+            if here.node.leaf is not None:
+                self.accumulated(here.node.leaf())
 
     def accumulated(self, leaf: Any) -> None:
         """The gradient of this leaf is accumulated; called by the first hook after that."""

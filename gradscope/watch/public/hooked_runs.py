@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from gradscope.watch.hooks.watched import Own
+from gradscope.watch.hooks.watched import OwnLast
 from gradscope.watch.listener import BackwardRuns, RunColumns, SeenGradients
 from gradscope.watch.public.arrivals import HookedBackward, HookedNode
 from gradscope.watch.python_walk import LEAF
@@ -79,8 +79,8 @@ class HookedRunObserver:
             [(None if target is None else target.hooked, nr) for target, nr in targets],
             leaf,
         )
-        node.register_prehook(Own(self._begin, hooked))
-        node.register_hook(Own(self._end, hooked))
+        node.register_prehook(OwnLast(self._begin, hooked))
+        node.register_hook(OwnLast(self._end, hooked))
 
     def begins(self, asked: BackwardCall | None = None) -> None:
         task = HookedBackward(asked, self._ring)
@@ -139,6 +139,14 @@ class HookedRunObserver:
         if task is not None:
             task.here().replaced = True
 
+    def has_run(self) -> None:
+        """A node has run, and hooks of the program are next."""
+        task = self._here() if self._on else None
+        if task is not None:
+            t = perf_counter_ns()
+            with unseen():
+                task.has_run(t)
+
     def accumulated(self, leaf: Any) -> None:
         """A gradient is accumulated into this leaf, and hooks of the program are next."""
         task = self._here() if self._on else None
@@ -175,10 +183,8 @@ class HookedRunObserver:
 def _stretch(task: HookedBackward, *, over: bool = False) -> BackwardRuns:
     """Its runs. `over`: only those that have ended."""
     rows = [row for row in task.rows if row[1] or not over]
-    ran = of_columns(
-        np.array(rows, np.int64).reshape(-1, len(RunColumns._fields) + 1).T[:-1].copy()
-    )
-    ran.thread = task.caller
+    ran = of_columns(np.array(rows, np.int64).reshape(-1, len(RunColumns._fields)).T.copy())
+    ran.thread, ran.begun = task.caller, task.begun
     return ran
 
 
