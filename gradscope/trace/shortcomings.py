@@ -69,7 +69,7 @@ def with_other_sums(trace: Trace) -> str:
     backwards = "1 backward" if many == 1 else f"{many} backwards"
     return (
         f"{backwards} added fewer gradients than predicted, because some gradients were None: "
-        "counts, pushes and additions are not inferred there"
+        "which were added is not known there"
     )
 
 

@@ -107,7 +107,6 @@ class FoundNode(NamedTuple):
     saved: Sequence[FoundSavedValue]
     leaf: Any  # of an AccumulateGrad
     made_before: bool  # created before the watcher started
-    arguments: tuple[str, str] = ("", "")  # the texts of an `ArgumentReader`
 
     def all_saved(self) -> SavedByNode:
         """All its saved values."""
@@ -231,11 +230,7 @@ class ArgumentReader(Protocol):
         """Whether nodes of this class may store any."""
         ...
 
-    def look(self, node: Any) -> tuple[str, str]:
-        """The texts of its arguments and of its results."""
-        ...
-
-    def add(self, number: int, texts: tuple[str, str]) -> None: ...
+    def look(self, node: Any, number: int) -> None: ...
 
 
 class Listener(ProgramListener, Protocol):

@@ -258,29 +258,38 @@ class GraphWalker:
         known = [target.topological for target, _ in targets if target is not None]
         record.topological = above = 1 + max(known, default=-1)
         sequence = node._sequence_nr()
-        leaf, saved, arguments = None, NOTHING, ("", "")
+        leaf, saved = None, NOTHING
         if sequence == LEAF:
             sequence, leaf = -1, getattr(node, "variable", None)
         if leaf is not None:
             self._leaf_of(leaf).node = record.number
         elif self._saved:
             saved = self._kept(node)
-            arguments = self._argued(node, record)
+            self._argue(node, record)
         if self._attend is not None:
             ref = None if leaf is None else self._leaves[leaf._cdata].ref
             self._attend(node, record, targets, ref)
-        inputs = self._inputs_of(node)
-        found = (record, name_of(node), sequence, above, targets, inputs, saved, leaf, before)
-        self.waiting.append(FoundNode(*found, arguments))
+        self.waiting.append(
+            FoundNode(
+                record,
+                name_of(node),
+                sequence,
+                above,
+                targets,
+                self._inputs_of(node),
+                saved,
+                leaf,
+                before,
+            )
+        )
 
-    def _argued(self, node: Any, record: PythonNodeRecord) -> tuple[str, str]:
-        """The arguments of a node's call that are not tensors, if they are due."""
+    def _argue(self, node: Any, record: PythonNodeRecord) -> None:
+        """Read the arguments of a node's call that are not tensors, if they are due."""
         if self._arguments.has(type(node)):
             inputs = self._inputs_of(node)
             shape = inputs[0][0] if inputs else ()
             if self._arguments.seldom.due(type(node), record.site, shape):
-                return self._arguments.look(node)
-        return "", ""
+                self._arguments.look(node, record.number)
 
     def _inputs_of(self, node: Any) -> list[tuple[tuple[int, ...], Any, Any]]:
         """Shape, dtype and device of each input; unknown values if the node does not show them."""

@@ -191,8 +191,14 @@ class WatchedEngine:
         return handed
 
     def _made_inside(self, handed: Any) -> None:
-        with suppress(TooDeep), unseen():
-            self._graph.made_inside(handed or ())
+        with unseen():
+            with suppress(TooDeep):
+                self._graph.made_inside(handed or ())
+            self._report_found()
+
+    def _report_found(self) -> None:
+        if self._graph.waiting:
+            self._listener.found(self._graph.take_found())
 
     def _end(self, begun: Begun, failed: BaseException | None, handed: Any) -> None:
         try:
@@ -226,12 +232,12 @@ class WatchedEngine:
                 text = f"a backward, because paths in its graph have more than {DEEPEST:,} nodes"
                 self.left_out[text] = self.left_out.get(text, 0) + 1
                 return None
+            finally:
+                self._report_found()
             sequence = torch._C._autograd._get_sequence_nr() if len(roots) > 1 else 0
             asked = BackwardCall(
                 roots, wanted, bool(keep), bool(create), bool(gathers), above, sequence
             )
-            if self._graph.waiting:
-                self._listener.found(self._graph.take_found())
             task = self._listener.backward_begins(asked, frame, since)
             if self._values:
                 self._listener.ends_at(tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -11,8 +12,21 @@ import pytest
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file.file_lines import seal
 from gradscope.trace.load_save import decode, encode, load
-from gradscope.trace.schema import Decrement, Device, GraphTask, Node, Pop, TaskEnd, Tensor, Thread
+from gradscope.trace.schema import (
+    BufferAdded,
+    BufferMade,
+    Decrement,
+    Device,
+    GraphTask,
+    Node,
+    Pop,
+    Push,
+    TaskEnd,
+    Tensor,
+    Thread,
+)
 from gradscope.trace.shorthand import tables
+from gradscope.trace.shorthand.run_events import UNKNOWN
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import FileWriter
@@ -23,8 +37,14 @@ TASK_BEGIN, PUSH, TASK_END = 4, 3, 5
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """y = x * x; y.sum().backward(), in shorthand: the calls in one window, the run in a second."""
-    path = tmp_path / "trace.json"
+    return written(tmp_path / "trace.json", [0, 1])
+
+
+def written(path: Path, how: list[int]) -> Path:
+    """y = x * x; y.sum().backward(), in shorthand: the calls in one window, the run in a second.
+
+    `how` the two gradients for x are kept.
+    """
     writer = FileWriter(path)
     i = writer.intern
     writer.block(Thread, {"id": [0], "name": [i("main")]})
@@ -65,7 +85,7 @@ def path(tmp_path: Path) -> Path:
     writer.block(tables.ShortMove, move_of([40], [1], [0], [0], [0], [1]))
     writer.commit()
     writer.block(tables.ShortRun, run_of([50, 60], [55, 65], [1, 0]))
-    writer.block(tables.ShortMove, move_of([50, 50], [0, 0], [0, 1], [0, 1], [1, 0], [0, 1]))
+    writer.block(tables.ShortMove, move_of([50, 50], [0, 0], [0, 1], how, [1, 0], [0, 1]))
     ended = {"t": [90], "code": [TASK_END], "node": [-1], "b": [0]}
     writer.block(tables.ShortSingle, ended | {name: [0] for name in zeros})
     writer.close()
@@ -100,6 +120,18 @@ def test_shorthand_is_written_out_to_a_trace_that_keeps_the_spec(path: Path) -> 
     assert [d.remaining for d in trace.events(Decrement)] == [0, 1, 0]
     assert len(list(trace.events(TaskEnd))) == 1
     assert decode(encode(trace)) == trace
+
+
+def test_a_gradient_may_be_passed_on_without_saying_whether_it_was_added(path: Path) -> None:
+    trace = load(written(path.with_name("unknown.json"), [UNKNOWN, UNKNOWN]))
+    buffers = {event.seq for event in load(path).events(BufferMade, BufferAdded, node=0)}
+
+    assert len(buffers) == 2
+    assert check(trace) == []
+    assert [event.node for event in trace.events(BufferMade, BufferAdded)] == [1]
+    for kind in (Decrement, Push, Pop):
+        other = [replace(event, seq=0) for event in load(path).events(kind)]
+        assert [replace(event, seq=0) for event in trace.events(kind)] == other
 
 
 def test_some_tables_of_it_can_be_opened_alone(path: Path) -> None:

@@ -133,14 +133,16 @@ class PyTorchGraphs:
             region = NONE
             if of_graph or name.startswith(REGION):
                 region = self.compiled.region(graph)
-            named = self._names[node] = self._intern(name), self._intern(call_of(name)), region
+            from gradscope.watch.called.results import operator_of
+
+            call = operator_of(name) or call_of(name)
+            named = self._names[node] = self._intern(name), self._intern(call), region
         return named
 
     def _describe(self, node: FoundNode) -> None:
         number, contexts = node.record.number, self._session.contexts
         if self.releases is not None:
             self.releases.met(number)
-        self.arguments.add(number, node.arguments)
         named = self.named(node.name)
         thread, module, task, step, phase = contexts.rows[node.record.context]
         t = max(node.record.t - self._session.start, 0)

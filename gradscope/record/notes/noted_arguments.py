@@ -44,8 +44,6 @@ MOST_LOOKED_AT = 1 << 16
 
 UNSIGNED, SIGN = 1 << 64, 1 << 63
 Value = bool | int | float | str | tuple["Value", ...]
-Texts = tuple[str, str]
-"""What a node stores, in JSON: its arguments and its results. "": nothing."""
 
 
 def is_option(slot: str) -> bool:
@@ -86,43 +84,37 @@ class NotedArguments:
 
     def __init__(self) -> None:
         self.seldom = Seldom()
-        self._waiting: list[tuple[int, Texts]] = []
+        self._read: list[tuple[int, str]] = []
+        self._looked: list[tuple[int, str]] = []
 
-    def add(self, number: int, texts: Texts) -> None:
-        """Add what a node stores. The node must have a row in the trace."""
-        if any(texts):
-            self._waiting.append((number, texts))
+    def add(self, number: int, options: Mapping[str, object]) -> None:
+        """Add a node with its stored arguments that are not tensors."""
+        found: dict[str, Value] = {}
+        for name, each in sorted(options.items()):
+            value = plain(each)
+            if value is not None and not (name in FACTORS and type(value) is int and value == 1):
+                found[name] = value
+        if found:
+            self._read.append((number, in_json(found)))
+
+    def add_results(self, number: int, array: NDArray[Any]) -> None:
+        """Add a node with its stored results, in any order."""
+        if array.size and array.dtype.kind == "f":
+            part = array.reshape(-1)[:: 1 + array.size // MOST_LOOKED_AT].astype(np.float64)
+            found: dict[str, Value] = {
+                "count": int(array.size), "mean": _short(part.mean()),
+                "rms": _short(np.sqrt(np.square(part).mean())),
+            }  # fmt: skip
+            self._looked.append((number, in_json(found)))
 
     def write(self, writer: Writer, ids: Callable[[list[int]], Values] = list) -> None:
         """Write what is waiting."""
-        waiting = take_all(self._waiting)
-        for place, column in enumerate(("arguments", "results")):
-            read = [(number, texts[place]) for number, texts in waiting if texts[place]]
+        for column, waiting in (("arguments", self._read), ("results", self._looked)):
+            read = take_all(waiting)
             if read:
-                interned = [writer.intern(text) for _, text in read]
-                rows = {"id": ids([number for number, _ in read]), column: interned}
+                texts = [writer.intern(text) for _, text in read]
+                rows = {"id": ids([number for number, _ in read]), column: texts}
                 writer.block(schema.Node, rows, amend=True)
-
-
-def of_options(options: Mapping[str, object]) -> str:
-    """The text of stored arguments that are not tensors."""
-    found: dict[str, Value] = {}
-    for name, each in sorted(options.items()):
-        value = plain(each)
-        if value is not None and not (name in FACTORS and type(value) is int and value == 1):
-            found[name] = value
-    return in_json(found) if found else ""
-
-
-def of_results(array: NDArray[Any] | None) -> str:
-    """The text of stored results, in any order."""
-    if array is None or not array.size or array.dtype.kind != "f":
-        return ""
-    part = array.reshape(-1)[:: 1 + array.size // MOST_LOOKED_AT].astype(np.float64)
-    return in_json({
-        "count": int(array.size), "mean": _short(part.mean()),
-        "rms": _short(np.sqrt(np.square(part).mean())),
-    })  # fmt: skip
 
 
 def _short(number: np.floating[Any]) -> float:

@@ -45,9 +45,6 @@ def written(function: Any) -> FunctionType | None:
     return function if is_a(function, FunctionType) else None
 
 
-_PRIVATE = frozenset(("reshape_alias", "to_copy", "unsafe_view"))
-"""Calls whose names begin with "_", which the names of their nodes do not show."""
-
 _NODE = re.compile(r"(Backward\d*|\d+)$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -55,7 +52,4 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def call_of(node: str) -> str:
     """The name of the call that creates nodes of this name: `mul` for MulBackward0."""
     short = _NODE.sub("", node)
-    if short == node:
-        return node
-    call = _WORD.sub("_", short).lower()
-    return f"_{call}" if call in _PRIVATE else call
+    return _WORD.sub("_", short).lower() if short != node else node

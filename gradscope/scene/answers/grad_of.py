@@ -19,7 +19,7 @@ from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import at, in_brackets
 from gradscope.scene.answers.answer import Answer, Topic
-from gradscope.scene.answers.not_recorded import inferred, not_at_level
+from gradscope.scene.answers.not_recorded import inferred, not_added_up, not_at_level
 from gradscope.scene.readable import count, number, plural
 from gradscope.trace.schema import ClipAct, GradZeroedAct, StepAct, ZeroGradAct
 from gradscope.trace.trace import Trace
@@ -47,6 +47,7 @@ def grad_of(trace: Trace, wanted: str, why: str = "--why-none") -> Answer:
     notes = (
         *not_at_level(trace, "engine", "what sent gradients; clears, clips and steps"),
         *(inferred(trace, "decrement", "what sent gradients") if story.brought else ()),
+        *(not_added_up(trace) if story.brought else ()),
         *(not_at_level(trace, "values", "norms") if story.brought else ()),
     )
     return Answer(_title(story, why), facts, tuple(sections), notes, story)

@@ -23,23 +23,37 @@ def inferred(trace: Trace, kind: str, what: str) -> tuple[str, ...]:
     """Notes on events of this kind that were inferred, or could not be."""
     if kind not in trace.meta.get("inferred", ()):
         return ()
-    lost = trace.once(_lost)
     notes = [f"inferred from the engine's rules, which predict the recorded order of nodes: {what}"]
-    if lost:
-        shown = ", ".join(map(str, lost[:FEW])) + ", …" * (len(lost) > FEW)
-        noun = "backward" if len(lost) == 1 else "backwards"
-        notes.append(
-            f"not known for {plural(len(lost), 'backward')} ({noun} {shown}), whose recorded order "
-            f"differs from the engine's rules: {what}"
-        )
+    if lost := trace.once(_lost):
+        why = "whose recorded order differs from the engine's rules"
+        notes.append(f"not known for {_named(lost)}, {why}: {what}")
     return tuple(notes)
+
+
+def not_added_up(trace: Trace) -> tuple[str, ...]:
+    """A note on backwards of which it is not known which gradients were added."""
+    lost = trace.once(_other_sums)
+    if not lost:
+        return ()
+    return (f"not known for {_named(lost)}, with None among the gradients: which were added",)
+
+
+def _named(backwards: list[int]) -> str:
+    shown = ", ".join(map(str, backwards[:FEW])) + ", …" * (len(backwards) > FEW)
+    noun = "backward" if len(backwards) == 1 else "backwards"
+    return f"{plural(len(backwards), 'backward')} ({noun} {shown})"
 
 
 def _lost(trace: Trace) -> list[int]:
     """Numbers of the backwards whose order differs from the engine's rules."""
+    return _with_order(trace, {Order.OTHERWISE, Order.NOT_SEEN})
+
+
+def _other_sums(trace: Trace) -> list[int]:
+    """Numbers of the backwards with fewer additions than the engine's rules predict."""
+    return _with_order(trace, {Order.NOT_THE_SUMS})
+
+
+def _with_order(trace: Trace, orders: set[Order]) -> list[int]:
     numbers = backward_numbers(trace)
-    return sorted(
-        numbers[task.id]
-        for task in trace.rows(GraphTask)
-        if task.order in (Order.OTHERWISE, Order.NOT_THE_SUMS, Order.NOT_SEEN)
-    )
+    return sorted(numbers[task.id] for task in trace.rows(GraphTask) if task.order in orders)

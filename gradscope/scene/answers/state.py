@@ -9,7 +9,7 @@ from gradscope.analysis.state.backward import BackwardState, BufferedGradient, Q
 from gradscope.analysis.state.replayed import ReplayedCalls, replayed_at
 from gradscope.analysis.state.state import State
 from gradscope.scene.answers.answer import Answer, Topic, filled
-from gradscope.scene.answers.not_recorded import inferred, not_at_level
+from gradscope.scene.answers.not_recorded import inferred, not_added_up, not_at_level
 from gradscope.scene.moments import MomentWords
 from gradscope.scene.readable import byte_count, count, duration, ordinal, plural
 from gradscope.trace.schema import NONE, Node
@@ -32,6 +32,7 @@ def state_answer(state: State) -> Answer:
         (
             *not_at_level(state.trace, "engine", "what the engine did"),
             *(inferred(state.trace, "push", "counts and queues") if state.backwards else ()),
+            *(not_added_up(state.trace) if state.backwards else ()),
         ),
     )  # fmt: skip
 

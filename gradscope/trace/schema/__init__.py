@@ -21,7 +21,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 14
+MINOR = 15
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -48,6 +48,8 @@ HISTORY = {
     (1, 13): "source; act.facts was split into one table per kind, act.<kind>",
     (1, 14): "shard, gathered, collective; compiled regions: compilation, graph_break, region, "
     "region_kernel, region_op, node.region; runs of nodes on several threads (short.ran.thread)",
+    (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
+    "buffers are missing",
 }
 
 SINCE = {

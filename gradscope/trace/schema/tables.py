@@ -323,7 +323,7 @@ class Order(IntEnum):
     FORETOLD = 1  # nodes ran in the predicted order: counts and queue are inferred from a replay
     OTHERWISE = 2  # nodes ran in another order than predicted
     NOT_SEEN = 3
-    NOT_THE_SUMS = 4  # in the predicted order, but with fewer additions: a gradient was None
+    NOT_THE_SUMS = 4  # as FORETOLD, but a gradient was None: which were added is not known
 
 
 @table("graph_task")

@@ -4,7 +4,8 @@
 When an engine is observed from outside, it is known which nodes ran, in what order, and when. What
 it counted, pushed and popped is inferred by a replay of the graph (Note [Replay]). If the recorded
 order is the predicted one, the events of the replay are written, at the times of the runs around
-them; if it is not, none are written, and the task is marked.
+them; if it is not, none are written, and the task is marked. If fewer gradients were added than
+predicted, some were None. It is not known which, so the events of buffers are not written.
 """
 
 from __future__ import annotations
@@ -234,9 +235,7 @@ def _one_thread(
         found.otherwise[task.id] = _first_difference(steps, seen, graph)
         return []
     ran = [step for step in steps if step.runs]
-    if not seen.adds_up(ran):
-        found.orders[task.id] = Order.NOT_THE_SUMS
-        return []
+    seen.sums_known = seen.adds_up(ran)
     found.as_foretold(task.id, backward, AsForetold(ran, seen, leaves))
     found.hooks[task.id] = seen.find_nodes([step.node for step in ran])
     teller = ForetoldTask(found.rows, task, seen, saving, graph, leaves)

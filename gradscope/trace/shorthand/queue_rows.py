@@ -11,6 +11,7 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand.queues import QueueTask
 from gradscope.trace.shorthand.replay import ReplayGraph, ReplayStep, Sent
 from gradscope.trace.shorthand.replayed import Left, Moment, PassedOn, Pushed, QueueRun, Sleeps
+from gradscope.trace.shorthand.run_events import IN_PLACE, UNKNOWN
 from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.short_looks import AsForetold
 
@@ -38,7 +39,7 @@ class QueueRows:
         self._rows: list[tuple[int, ...]] = []
 
     def without_sums(self, moments: Sequence[Moment]) -> int:
-        """A task with fewer additions than predicted; NONE: there is none."""
+        """A task that was not known to have fewer additions than predicted; NONE: there is none."""
         sent: defaultdict[Run, list[Sent]] = defaultdict(list)
         for each in moments:
             if isinstance(each, PassedOn):
@@ -53,8 +54,10 @@ class QueueRows:
                     sent=tuple(sent[each.task, place]),
                 )  # fmt: skip
         self._steps = {id_: [own[at] for at in sorted(own)] for id_, own in steps.items()}
-        wrong = (id_ for id_, own in self._steps.items() if not self._seen[id_].adds_up(own))
-        return next(wrong, NONE)
+        for id_, own in self._steps.items():
+            if self._seen[id_].sums_known and not self._seen[id_].adds_up(own):
+                return id_
+        return NONE
 
     def exchanged(self, task: int) -> tuple[QueueRun, int, int] | None:
         """Two gradients for one input of a node that were passed on in the other order.
@@ -122,8 +125,10 @@ class QueueRows:
     def _passed_on(self, moment: PassedOn, how: int) -> None:
         sent, at = moment.sent, (moment.t, moment.thread, moment.task, moment.sent.node)
         self._single(events.Decrement, *at, moment.node, sent.index, sent.left)
+        if how == UNKNOWN:
+            return
         if how:
-            self._single(events.BufferAdded, *at, sent.nr, int(how == 2))
+            self._single(events.BufferAdded, *at, sent.nr, int(how == IN_PLACE))
         else:
             self._single(events.BufferMade, *at, sent.nr)
 

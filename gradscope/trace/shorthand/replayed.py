@@ -117,7 +117,7 @@ class ReplayResults:
 
     def as_foretold(self, id_: int, backward: ReplayBackward, found: AsForetold) -> None:
         """The nodes of a task ran in the predicted order."""
-        self.orders[id_] = Order.FORETOLD
+        self.orders[id_] = Order.FORETOLD if found.seen.sums_known else Order.NOT_THE_SUMS
         self.needed[id_] = sorted((backward.needed or set()) - {NOBODY})
         self.captured[id_] = sorted(set(backward.captures) - {NOBODY})
         self.told[id_] = found

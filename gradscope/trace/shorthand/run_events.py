@@ -15,7 +15,8 @@ from gradscope.trace.shorthand.short_columns import Ints, Tables, lookup
 
 Rows = dict[str, Any]
 
-IN_PLACE, UNDEFINED = 2, 4
+IN_PLACE, UNDEFINED, UNKNOWN = 2, 4, 8
+"""In `short.move.how`."""
 
 MODULE = 32
 """In short form, the kind of a module's hook is increased by this times (the module's id + 1)."""
@@ -51,7 +52,7 @@ class ShortRuns:
                 ("target", "index", "nr", "how", "left", "length")}  # fmt: skip
         whole = run["told"] >= 0
         own = np.where(whole, 3 + (run["told"] == 1), 0)
-        each = 2 + (move["left"] == 0)
+        each = 1 + (move["how"] != UNKNOWN) + (move["left"] == 0)
         sent = np.bincount(run_of, weights=each, minlength=len(order)).astype(np.int64)
         singles = self._single.rows
         keys = [self._single["t"], self._counted["t"], np.where(whole, run["begin"], run["ended"])]
@@ -120,22 +121,25 @@ class ShortRuns:
         self.released.append((node[let], t, task[let]))
 
     def _moves(self, move: Rows, run: Rows, seq: Ints) -> None:
-        """For each gradient passed on: a decrement, a buffer event, a push if the node is ready."""
+        """For each gradient passed on: a decrement, a buffer event, a push if the node is ready.
+
+        There is no buffer event where it is not known whether the gradient was added.
+        """
         t, task, node, how = run["ended"], run["task"], move["target"], move["how"]
         thread = self._of_task("thread", task)
         self._add(events.Decrement, seq, t, thread, task, node=node, source=run["node"],
                   index=move["index"], remaining=move["left"])  # fmt: skip
 
-        def some(kind: type[Event], chosen: Any, offset: int, **columns: Any) -> None:
+        def some(kind: type[Event], chosen: Any, offset: Any, **columns: Any) -> None:
             picked = {name: column[chosen] for name, column in columns.items()}
-            self._add(kind, seq[chosen] + offset, t[chosen], thread[chosen], task[chosen],
+            self._add(kind, (seq + offset)[chosen], t[chosen], thread[chosen], task[chosen],
                       node=node[chosen], **picked)  # fmt: skip
 
-        made, undefined = how % UNDEFINED == 0, how >= UNDEFINED
-        some(events.BufferMade, made, 1, input_nr=move["nr"], undefined=undefined)
-        some(events.BufferAdded, ~made, 1, input_nr=move["nr"],
+        known, made, undefined = how != UNKNOWN, how % UNDEFINED == 0, how >= UNDEFINED
+        some(events.BufferMade, known & made, 1, input_nr=move["nr"], undefined=undefined)
+        some(events.BufferAdded, known & ~made, 1, input_nr=move["nr"],
              in_place=how % UNDEFINED == IN_PLACE, undefined=undefined)  # fmt: skip
-        some(events.Push, move["left"] == 0, 2, queue=thread,
+        some(events.Push, move["left"] == 0, 1 + known, queue=thread,
              depth=self._of_task("depth", task), length=move["length"])  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
 from gradscope.trace.schema.tables import Edge, GraphTask, Node
 from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph, ReplayStep, Sent, graph_of
-from gradscope.trace.shorthand.run_events import MODULE
+from gradscope.trace.shorthand.run_events import MODULE, UNKNOWN
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
 if TYPE_CHECKING:
@@ -67,9 +67,13 @@ class SeenTask:
         self.inside = False  # whether it was recorded what was done with gradients
         self.took: dict[int, int] = {}  # by run: how a gradient was accumulated into a leaf
         self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
+        self.sums_known = True  # whether it is known which gradients were added
 
     def sums_of(self, run: int, sent: Sequence[Sent]) -> Iterator[int]:
         """`short.move.how` for each gradient that is passed on."""
+        if not self.sums_known:
+            yield from [UNKNOWN] * len(sent)
+            return
         foretold = sum(each.added for each in sent)
         seen = self.sums[run][-foretold:] if foretold else []  # hooks may add before
         codes = iter(seen or [ADDED] * foretold)

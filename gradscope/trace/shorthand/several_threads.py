@@ -95,8 +95,7 @@ class SeveralThreads:
                 rows.tell(moments, found)
                 self._asleep = replay.asleep
                 return
-            del usable[wrong]
-            found.orders[wrong] = Order.NOT_THE_SUMS
+            self._seen[wrong].sums_known = False
 
     def _differs(self, error: OtherOrderError, found: ReplayResults) -> None:
         """The order of a task is not the predicted one, or it is not known whether it is."""
@@ -156,7 +155,7 @@ class Places:
         self._devices = {
             node: [device_of.get(each, "") for each in inputs]
             for node, inputs in inputs_of(plain)
-            if any(each in device_of for each in inputs)
+            if inputs
         }
         known = {*devices.values()}
         self._threads = {name: id_ for id_, name in names[Thread.TABLE].items() if name in known}
@@ -187,7 +186,7 @@ class Places:
         The node above several roots receives their gradients.
         """
         devices = self._devices.get(node, [])
-        if node == task.root and not devices:
+        if node == task.root and node not in self._devices:
             ends = [(self._devices.get(to, []), nr) for to, nr in self._edges[node]]
             devices = [each[nr] for each, nr in ends if nr < len(each)]
         return next(filter(None, devices), "")

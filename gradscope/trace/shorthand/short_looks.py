@@ -138,7 +138,8 @@ def _returned(
         added = [sent for sent in step.sent if sent.wanted and sent.added]
         before = len(told.seen.sums.get(run, ())) - len(added)  # hooks may add
         for place, sent in enumerate(added):
-            yield from _added(looks, t, (run, before + place), step, sent, first, several)
+            if told.seen.sums_known:
+                yield from _added(looks, t, (run, before + place), step, sent, first, several)
             several.add((sent.node, sent.nr))
         for sent in step.sent:
             if sent.wanted and not sent.added:

@@ -148,7 +148,8 @@ class ShortSeenRun(Row):
 
     Which node ran, and what the engine counted, pushed and popped around it, is inferred by a
     replay of the graph (gradscope/trace/shorthand/replay.py). If the nodes of a task ran in another
-    order than in the replay, it gets no events, and graph_task.order says so.
+    order than in the replay, it gets no events, and graph_task.order says so. If the order is the
+    same, but fewer gradients were added than in the replay, it gets no events of buffers.
     """
 
     task: int
@@ -223,15 +224,15 @@ class ShortAsked(Row):
 class ShortMove(Row):
     """A gradient that a run passed on: events at the end of the run.
 
-    They are `decrement`, then `buffer_made` or `buffer_added`, then `push` if `left` is 0. Rows
-    whose run (`begin`) does not exist are ignored.
+    They are `decrement`, then `buffer_made` or `buffer_added` unless it is not known which, then
+    `push` if `left` is 0. Rows whose run (`begin`) does not exist are ignored.
     """
 
     begin: int  # short.run.begin of that run
     target: int = 0  # the node that receives it
     index: int = 0  # decrement.index
     nr: int = 0  # input_nr
-    how: int = 0  # 0 buffer_made, 1 buffer_added, 2 buffer_added in place; plus 4 if it is None
+    how: int = 0  # 0 buffer_made, 1 buffer_added, 2 also in place; plus 4 if it is None; 8 unknown
     left: int = 0  # decrement.remaining
     length: int = 0  # push.length
 

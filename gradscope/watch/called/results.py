@@ -1,4 +1,4 @@
-"""Which saved values of a node are results of its own call, by the schemas of PyTorch's operators.
+"""The operator of a node, and which saved values are its results, by PyTorch's own registry.
 
 A node is named after its operator as PyTorch's code generator names it: `nll_loss_forward` creates
 `NllLossBackward0`. A slot is named after the argument or result that it saves: `total_weight` is a
@@ -36,6 +36,36 @@ def own_result(node: str, slot: str) -> int | None:
         return results[slot]
     found = _UNNAMED.fullmatch(slot)
     return None if found is None else int(found[1] or 0)
+
+
+@cache
+def operator_of(node: str) -> str | None:
+    """The operator that creates a node of this name, as `_softmax` for `SoftmaxBackward0`.
+
+    None: it is not the name of an operator's node. An operator that is composed of others has no
+    node, and one that writes in place has the same node as the one that does not.
+    """
+    name = _NUMBER.sub("", node)
+    found = set() if name == node else {
+        each.partition(".")[0]
+        for each in _registered().get(name, ())
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{each}", COMPOSED)
+    }  # fmt: skip
+    return min(found, key=lambda each: (each.endswith("_"), len(each)), default=None)
+
+
+COMPOSED = "CompositeImplicitAutograd"
+
+
+@cache
+def _registered() -> dict[str, list[str]]:
+    """The operators of PyTorch, with their overloads, by the names of their nodes."""
+    found: dict[str, list[str]] = {}
+    for each in torch._C._dispatch_get_all_op_names():
+        space, _, name = each.partition("::")
+        if space == "aten" and not name.endswith("out"):
+            found.setdefault(_node_of(name.partition(".")[0]), []).append(name)
+    return found
 
 
 @cache

@@ -246,7 +246,7 @@ class NativeWalker(GraphWalker):
         for node in nodes:
             record = self.record_of(node)
             if record is not None:
-                self._arguments.add(record.number, self._arguments.look(node))
+                self._arguments.look(node, record.number)
 
     # -- questions of the traversal ---------------------------------------------------------------
 

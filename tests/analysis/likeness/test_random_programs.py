@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -37,9 +36,8 @@ def told(found: list[str]) -> Iterator[str]:
         yield line
 
 
-EXCUSED: Counter[int] = Counter()
-MOST_EXCUSED = 0.1
-"""Of backwards, that None was among the gradients, so that their sums are not those foretold."""
+BUFFERS = ("  buffer_made ", "  buffer_added ")
+"""What is not known of backwards with None among their gradients."""
 
 
 def told_of(trace: Trace) -> set[int]:
@@ -50,19 +48,20 @@ def told_of(trace: Trace) -> set[int]:
 @searching(25)
 @given(programs())
 def test_a_random_program_is_told_alike_on_both_engines(program: Program) -> None:
-    """But for backwards that fail, or that add fewer gradients since None is among them, and for
-    tensors that are detached or ask for no gradient any more when a backward comes to them.
+    """But for backwards that fail, and for tensors that are detached or ask for no gradient any
+    more when a backward comes to them.
     """
     assume(not any(instruction[0] == "change" for instruction in program.instructions))
     ours = on_gradscope(lambda torch: outcome(torch, program))
     assume(not any(task.error for task in ours.rows(GraphTask)))
     theirs = on_pytorch(lambda torch: outcome(torch, program))
     orders = theirs.table(GraphTask)["order"].tolist()
-    EXCUSED.update(orders)
     assert set(orders) <= {Order.FORETOLD, Order.NOT_THE_SUMS}
-    assert EXCUSED[Order.NOT_THE_SUMS] <= 1 + MOST_EXCUSED * EXCUSED.total()
-    assume(Order.NOT_THE_SUMS not in orders)
     assert told_of(theirs) == {row.id for row in theirs.rows(GraphTask)}
 
     one, other = lines(theirs, ours, without=HOW), lines(ours, theirs, without=HOW)
+    if Order.NOT_THE_SUMS in orders:
+        one, other = (
+            [line for line in found if not line.startswith(BUFFERS)] for found in (one, other)
+        )
     assert list(told(one)) == list(told(other))

@@ -11,7 +11,7 @@ from gradscope.analysis.findings import Certainty, Finding, Severity
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import LEVELS
-from gradscope.trace.schema import Error, GraphTask, Node, Skipped
+from gradscope.trace.schema import Error, GraphTask, Skipped
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
@@ -19,12 +19,12 @@ from gradscope.trace.trace import Trace
 pytestmark = pytest.mark.torch
 
 
-def recorded(script: str, level: str = "engine", *, native: bool = True) -> Trace:
+def recorded(script: str, level: str) -> Trace:
     """The trace of a script that may end in an exception."""
     import torch
 
     code = compile(textwrap.dedent(script).lstrip(), "faulty.py", "exec")
-    recording = gradscope.record(level=level, on="torch", native=native)
+    recording = gradscope.record(level=level, on="torch")
     try:
         with recording:
             exec(code, {"torch": torch, "F": torch.nn.functional, "recording": recording})
@@ -33,9 +33,8 @@ def recorded(script: str, level: str = "engine", *, native: bool = True) -> Trac
     return recording.trace()
 
 
-def found(script: str, level: str = "engine", *, native: bool = True) -> list[Finding]:
-    findings = inspect(recorded(script, level, native=native)).findings
-    return [each for each in findings if each.rule != "GS101"]
+def found(script: str, level: str = "engine") -> list[Finding]:
+    return [each for each in inspect(recorded(script, level)).findings if each.rule != "GS101"]
 
 
 def test_a_write_to_what_a_node_had_saved_is_found_at_the_line_that_wrote() -> None:
@@ -306,27 +305,3 @@ def test_nothing_is_told_of_nodes_behind_one_that_raised() -> None:
     assert check(trace) == []
     assert [row.type for row in trace.events(Error)] == ["ValueError"]
     assert len(trace.table(Skipped)) == 0
-
-
-def test_a_cast_to_float64_is_not_reported_where_calls_are_named_after_nodes() -> None:
-    (x64,) = found("""
-        x = torch.ones(3, requires_grad=True)
-        (x * torch.ones(3, dtype=torch.float64)).sum().backward()
-    """, native=False)  # fmt: skip
-    cast = """
-        x = torch.ones(3, requires_grad=True)
-        (x.double() * 2).sum().backward()
-    """
-
-    assert x64.rule == "GS705"
-    assert [found(cast, native=native) for native in (True, False)] == [[], []]
-
-
-def test_a_graph_of_a_gradient_that_nobody_goes_through_is_no_gap_in_the_trace() -> None:
-    trace = recorded("""
-        x = torch.full((3,), 2.0, requires_grad=True)
-        torch.autograd.grad(x.pow(3).sum(), x, create_graph=True)
-    """, native=False)  # fmt: skip
-
-    assert trace.notes == ()
-    assert "PowBackward0" in {row.name for row in trace.rows(Node)}

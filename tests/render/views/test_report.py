@@ -110,6 +110,7 @@ def test_info_says_of_how_many_backwards_the_sums_are_not_those_foretold() -> No
 
     assert facts["complete"] == "yes"
     assert facts["note"].startswith("1 backward added fewer gradients than predicted")
+    assert facts["note"].endswith("which were added is not known there")
 
 
 @pytest.mark.parametrize(

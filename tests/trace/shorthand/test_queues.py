@@ -8,8 +8,24 @@ import pytest
 
 import gradscope.runtime as ours
 from gradscope.record.recorder import record
-from gradscope.trace.schema import GraphTask, NodeBegin, NodeEnd, Pop, Push
+from gradscope.trace.schema import (
+    BufferAdded,
+    BufferMade,
+    Decrement,
+    Device,
+    Edge,
+    GraphTask,
+    Node,
+    NodeBegin,
+    NodeEnd,
+    Order,
+    Pop,
+    Push,
+    Tensor,
+    Thread,
+)
 from gradscope.trace.schema.declare import NONE
+from gradscope.trace.shorthand import tables
 from gradscope.trace.shorthand.queues import OtherOrderError, QueueTask, SeveralQueues
 from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph
 from gradscope.trace.shorthand.replayed import Left, Moment, Pushed, QueueRun, Sleeps
@@ -18,6 +34,7 @@ from gradscope.trace.shorthand.several_threads import runs_of
 from gradscope.trace.spec.checked_trace import CheckedTrace
 from gradscope.trace.spec.foretold import _graph
 from gradscope.trace.trace import Trace
+from gradscope.trace.writer import MemoryWriter
 
 CALLER, DEVICE = 0, 1
 ROOT, LOW, HIGH, FIRST, SECOND = range(5)
@@ -146,3 +163,58 @@ def _compared(trace: Trace, number: int) -> None:
         if row.task == number:
             recorded[row.queue].append(row.node)
     assert found == recorded
+
+
+@pytest.mark.parametrize("sums", [0, 1])
+def test_a_device_may_receive_none_among_its_gradients(sums: int) -> None:
+    writer = MemoryWriter()
+    name = writer.intern
+    threads = {"id": [CALLER, DEVICE], "name": [name("main"), name("cuda:0")]}
+    writer.block(Thread, threads)
+    writer.block(Device, {"id": [0, 1], "name": [name("cpu"), name("cuda:0")]})
+    writer.block(Tensor, {"id": [0, 1], "device": [0, 1]})
+    writer.block(
+        Node,
+        {
+            "id": [ROOT, LOW],
+            "name": [name("AddBackward0"), name("SinBackward0")],
+            "sequence_nr": [9, 3],
+            "topological_nr": [1, 0],
+            "inputs": [(0,), (1,)],
+        },
+    )
+    zeros = [0, 0]
+    writer.block(
+        Edge, {"node": [ROOT, ROOT], "index": [0, 1], "next": [LOW, LOW], "input_nr": zeros}
+    )
+    writer.block(
+        GraphTask,
+        {
+            "id": [0],
+            "roots": [(ROOT,)],
+            "thread": [CALLER],
+            "begin": [1],
+            "depth": [0],
+            "keep_graph": [0],
+            "accumulate_grad": [1],
+            "parent": [-1],
+        },
+    )
+    asked = {"root": [ROOT], "failed": [0], "inputs": [()], "input_nrs": [()]}
+    writer.block(tables.ShortAsked, {"task": [0], **asked})
+    times = {"begin": [10, 30], "ended": [20, 40], "thread": [CALLER, DEVICE]}
+    writer.block(tables.ShortSeenRun, {"task": zeros, "sequence": [9, 3], **times})
+    what = [tables.SEEN] + [tables.ADDED] * sums
+    writer.block(
+        tables.ShortInside, {"task": [0] * len(what), "run": [-1, 0][: len(what)], "what": what}
+    )
+    trace = writer.trace()
+
+    (task,) = trace.rows(GraphTask)
+    assert task.order == (Order.FORETOLD if sums else Order.NOT_THE_SUMS)
+    assert [(row.node, row.queue) for row in trace.events(Pop)][:2] == [
+        (ROOT, CALLER),
+        (LOW, DEVICE),
+    ]
+    assert [row.remaining for row in trace.events(Decrement)] == [1, 0]
+    assert len([*trace.events(BufferMade, BufferAdded)]) == 2 * sums

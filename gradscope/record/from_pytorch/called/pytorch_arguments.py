@@ -14,11 +14,8 @@ from gradscope.record.notes.noted_arguments import (
     RESULT,
     VIEW_OF,
     NotedArguments,
-    Texts,
     base_shape,
     is_option,
-    of_options,
-    of_results,
 )
 
 SAVED, RAW, CUSTOM = "_saved_", "_raw_saved_", "saved_tensors"
@@ -40,9 +37,9 @@ class PyTorchArguments(NotedArguments):
         """Whether nodes of this class may store arguments."""
         return bool(self._names_of(kind))
 
-    def look(self, node: Any) -> Texts:
+    def look(self, node: Any, number: int) -> None:
         """Read the stored arguments of a node."""
-        found, results = {}, ""
+        found = {}
         for name in self._names_of(type(node)):
             value = getattr(node, name)
             if not name.startswith(RAW):
@@ -52,10 +49,12 @@ class PyTorchArguments(NotedArguments):
             if tensor is not None and name == RAW + INPUT:
                 found[VIEW_OF] = base_shape(tensor)
             elif tensor is not None and name == RAW + RESULT:
-                results = of_results(seen(tensor, _memory))
+                array = seen(tensor, _memory)
+                if array is not None:
+                    self.add_results(number, array)
             elif tensor is not None:
                 found[OPERAND] = _number(tensor)
-        return of_options(found), results
+        self.add(number, found)
 
     def _names_of(self, kind: type) -> tuple[str, ...]:
         """The attributes to read: never those that unpack a tensor, which may recompute it."""

@@ -15,8 +15,6 @@ from gradscope.record.notes.noted_arguments import (
     NotedArguments,
     base_shape,
     is_option,
-    of_options,
-    of_results,
 )
 from gradscope.runtime.core.tensors.saved.saved_variable import SavedVariable
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
@@ -33,7 +31,7 @@ class RuntimeArguments(NotedArguments):
 
     def look(self, node: Any, number: int) -> None:
         """Read the arguments that a node stores."""
-        found, results = {}, ""
+        found = {}
         for slot, kept in zip(node.slots, node._saved or (), strict=False):
             value = kept.tensor if isinstance(kept, SavedVariable) else kept
             if slot == OPERAND:
@@ -41,11 +39,11 @@ class RuntimeArguments(NotedArguments):
             elif slot == INPUT and type(node).__name__ == CONVOLUTION:
                 found[VIEW_OF] = base_shape(value) if isinstance(value, Tensor) else None
             elif slot == RESULT and type(node).__name__ in FLAT:
-                if isinstance(kept, SavedVariable):
-                    results = of_results(kept.array)
+                if isinstance(kept, SavedVariable) and kept.array is not None:
+                    self.add_results(number, kept.array)
             elif slot and is_option(slot):
                 found[slot] = value
-        self.add(number, (of_options(found), results))
+        self.add(number, found)
 
 
 def _number(value: Any) -> object:

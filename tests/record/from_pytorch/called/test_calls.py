@@ -9,7 +9,18 @@ import pytest
 
 from gradscope.record.from_pytorch.called.nesting import OPEN, Nesting
 from gradscope.record.process.claim import current
-from gradscope.trace.schema import Accumulate, Accumulation, BufferAdded, GraphTask, Node, Op
+from gradscope.trace.schema import (
+    Accumulate,
+    Accumulation,
+    BufferAdded,
+    BufferMade,
+    Decrement,
+    GraphTask,
+    Node,
+    Op,
+    Pop,
+    Push,
+)
 from gradscope.trace.schema.tables import Order
 from gradscope.trace.shortcomings import notes_of
 from gradscope.trace.trace import Trace
@@ -153,7 +164,7 @@ def test_additions_in_hooks_are_not_taken_for_the_engines() -> None:
     assert how(trace) == ["STOLEN"]
 
 
-def test_a_gradient_that_was_none_is_noticed_and_nothing_is_inferred() -> None:
+def test_a_gradient_that_was_none_is_noticed_and_only_buffers_are_not_known() -> None:
     import torch
 
     class OnlyOne(torch.autograd.Function):
@@ -175,7 +186,12 @@ def test_a_gradient_that_was_none_is_noticed_and_nothing_is_inferred() -> None:
 
     assert seen.tolist() == [1, 1, 1]
     assert trace.table(GraphTask)["order"].tolist() == [Order.NOT_THE_SUMS]
-    assert len(trace.table(BufferAdded)) == 0
+    assert len(trace.table(BufferMade)) == len(trace.table(BufferAdded)) == 0
+    name = {node.id: node.name for node in trace.rows(Node)}
+    popped = [name[row.node] for row in trace.rows(Pop)]
+    assert popped == ["SumBackward0", "OnlyOneBackward", "MulBackward0", "AccumulateGrad"]
+    assert [row.node for row in trace.rows(Push)] == [row.node for row in trace.rows(Pop)]
+    assert [row.remaining for row in trace.rows(Decrement)] == [0, 1, 0, 0]
 
 
 def test_a_leaf_that_none_came_to_took_no_gradient() -> None:
