@@ -3,6 +3,7 @@
 make matrix                                 # all cells: hours, and 12 GB in .venv-matrix
 make matrix ARGS='2.10.0 3.14'              # the cells of these versions of PyTorch and Python
 make matrix ARGS='--random 2000 2.6.0'      # more random programs
+make matrix ARGS='2.13.0-py3.11-hooks'      # one cell, as results.json names it
 make matrix ARGS='--check 2.14.1'           # compare with results.json, as CI does
 """
 
@@ -33,7 +34,9 @@ def main() -> int:
     """1: in some cell a program was changed, or gradscope failed."""
     asked = argparse.ArgumentParser("python -m tests.matrix", description=__doc__)
     asked.formatter_class = argparse.RawDescriptionHelpFormatter
-    asked.add_argument("versions", nargs="*", help="of PyTorch or Python; default: all")
+    asked.add_argument(
+        "versions", nargs="*", help="of PyTorch or Python, or a cell's name; default: all"
+    )
     asked.add_argument("--folder", type=Path, default=HOUSE / ".venv-matrix")
     asked.add_argument("--random", type=int, default=200, help="how many random programs")
     asked.add_argument("--level", default="engine")
@@ -70,7 +73,8 @@ def are_new(cell: str, differ: dict[str, str], before: dict[str, str]) -> bool:
 
 def chosen(versions: list[str]) -> list[Cell]:
     """The cells of these versions, after the one that all are compared with."""
-    cells = [cell for cell in CELLS if not versions or {cell.pytorch, cell.python} & {*versions}]
+    asked = {*versions}
+    cells = [each for each in CELLS if not asked or {each.pytorch, each.python, each.name} & asked]
     return [REFERENCE, *(cell for cell in cells if cell != REFERENCE)]
 
 

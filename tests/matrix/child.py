@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from gradscope.record.recording import Options, Recording
 from gradscope.trace.load_save import save
 from gradscope.trace.writer import MemoryWriter
 from tests.matrix.programs import ordinary, random_programs
+from tests.programs.language import Program
 from tests.programs.running import outcome
 
 Work = Callable[[], Any]
@@ -34,23 +36,28 @@ def main(folder: Path, level: str, native: bool, file: Path) -> None:
     torch.set_num_threads(1)
     found: dict[str, Any] = {"raised": {}, "changed": [], "findings": {}, "said": {}}
     for name, program in ordinary().items():
-        keep(found, folder / f"{name}.json", level, native, lambda p=program: p(torch))
+        options = Options(level=level, native=native)
+        keep(found, folder / f"{name}.json", options, partial(program, torch))
     for number, drawn in enumerate(random_programs(file)):
-        alone = repr(outcome(torch, drawn))
-        name = f"random_{number}"
-        seen = keep(
-            found, folder / f"{name}.json", level, native, lambda p=drawn: repr(outcome(torch, p))
-        )
+        name, work = f"random_{number}", partial(_shown, drawn)
+        alone = work()
+        options = Options(level=level, native=native, source=False)  # it is always the same
+        seen = keep(found, folder / f"{name}.json", options, work)
         if seen not in (None, alone):
             found["changed"].append(repr(drawn))
     found["pytorch"], found["python"] = torch.__version__, sys.version.split()[0]
     (folder / "outcomes.json").write_text(json.dumps(found), encoding="utf-8")
 
 
-def keep(found: dict[str, Any], file: Path, level: str, native: bool, work: Work) -> Any:
+def _shown(program: Program) -> str:
+    """Everything a user can see of a random program."""
+    return repr(outcome(torch, program))
+
+
+def keep(found: dict[str, Any], file: Path, options: Options, work: Work) -> Any:
     """Record this work into a file. Returns its result."""
     torch.manual_seed(0)
-    recording = Recording(MemoryWriter(), Options(level=level, native=native), PyTorch())
+    recording = Recording(MemoryWriter(), options, PyTorch())
     result = None
     try:
         with recording, redirect_stdout(StringIO()):

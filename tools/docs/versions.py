@@ -31,10 +31,11 @@ What was tried, and what held. gradscope observes PyTorch in two ways: through m
 runs inside PyTorch, which is faster, and through public hooks of PyTorch, which work on any system.
 It uses machine code where it knows the build of PyTorch, and hooks elsewhere or with `--no-native`.
 
-In each cell, {ordinary} ordinary programs and {random} random ones are recorded at level `engine`.
-Their traces are compared with those of PyTorch {pinned} on Python 3.11, line by line: nodes, edges,
-saved tensors, order, counts, gradients. {whole} whole programs are run alone and recorded at every
-level; exit code, output and warnings must be the same.
+In each cell, {ordinary} ordinary programs are recorded at level `engine`, and {random} random
+ones, fewer in some cells, as the table says. Their traces are compared with those of PyTorch
+{pinned} on Python 3.11, line by line: nodes, edges, saved tensors, order, counts, gradients.
+{whole} whole programs are run alone and recorded at every level; exit code, output and warnings
+must be the same.
 
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -101,6 +102,43 @@ def test_without_an_optimizer_each_backward_in_a_loop_has_a_step(on: str) -> Non
             for program in programs
         }
         assert numbers == {program.__name__: [0, 1, 2, 3] for program in programs}
+
+
+def after_a_handler(torch: Any) -> None:
+    """Python puts the handler behind the backward, from where it jumps back."""
+    weight = torch.ones(3, requires_grad=True)
+    for _ in range(2):
+        try:
+            int("")
+        except ValueError:
+            continue
+    with warnings.catch_warnings():
+        weight.detach()
+    (weight * 2).sum().backward()
+    try:
+        int("")
+    except ValueError:
+        weight.detach()
+
+
+def tried_again(torch: Any) -> None:
+    weight = torch.ones(3, requires_grad=True)
+    left = 3
+    while True:
+        try:
+            (weight * 2).sum().backward()
+            return [][left]
+        except IndexError:
+            if not (left := left - 1):
+                return None
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_backward_before_the_handler_of_an_error_is_in_no_loop(on: str) -> None:
+    assert "steps_end_with" not in recorded(after_a_handler, on).meta
+    again = recorded(tried_again, on)
+    assert again.meta["steps_end_with"] == "backward"
+    assert [step.number for step in steps(again)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("on", ENGINES)
