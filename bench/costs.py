@@ -84,9 +84,10 @@ def measured(level: str, *, native: bool) -> tuple[float, float]:
                 watched = seconds(one, steps, finish)
             plain = (plain + seconds(one, steps)) / 2
             more[size].append(1e6 * (watched - plain) / steps)
-    a_node, a_step = np.polyfit(
-        SIZES, [median(more[size]) for size in SIZES], 1, w=1 / np.sqrt(SIZES)
-    )
+    sizes, costs = np.array(SIZES, float), np.array([median(more[size]) for size in SIZES])
+    a_node, a_step = np.polyfit(sizes, costs, 1, w=1 / np.sqrt(sizes))
+    if a_step < 0:  # a line through the origin, with the same weights
+        a_step, a_node = 0.0, costs.sum() / sizes.sum()
     return float(a_step), float(a_node)
 
 
