@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 
+from gradscope.record.process.periodic_flush import Pulse
 from gradscope.trace.schema import GraphTask
 from tests.record.running import House, Ran
 
@@ -128,3 +130,16 @@ def test_a_fork_in_any_callback_leaves_two_processes_that_go_on(house: House) ->
     assert plain.out.splitlines() == [f"{place} [20.0, 38.0] 0" for place in places]
     assert traced == plain
     assert len(house.recorded().table(GraphTask)) == 18
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+def test_before_a_fork_the_system_has_ended_our_thread() -> None:
+    pulse = Pulse(lambda: None)
+    before = len([*Path("/proc/self/task").iterdir()])
+    left = []
+    for _ in range(300):
+        pulse.start()
+        Pulse.rest_all()
+        left.append(len([*Path("/proc/self/task").iterdir()]) - before)
+
+    assert left == [0] * 300
