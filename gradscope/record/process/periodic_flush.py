@@ -68,7 +68,7 @@ class Pulse:
         cls._rested = [pulse for pulse in cls._all if pulse._running]
         for pulse in cls._rested:
             if pulse.stop():
-                _wait_until_gone(pulse._thread)
+                wait_until_gone(pulse._thread)
 
     @classmethod
     def resume_all(cls) -> None:
@@ -84,7 +84,7 @@ class Pulse:
     _rested: ClassVar[list[Pulse]] = []
 
 
-def _wait_until_gone(thread: int) -> None:
+def wait_until_gone(thread: int) -> None:
     """Wait until the system has ended a thread that is about to end; not where it does not say."""
     until = time.monotonic() + PATIENCE
     while Path(f"/proc/self/task/{thread}").exists() and time.monotonic() < until:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from gradscope.record.process.periodic_flush import Pulse
+from gradscope.record.process.periodic_flush import wait_until_gone
 from gradscope.trace.schema import GraphTask
 from tests.record.running import House, Ran
 
@@ -133,13 +135,19 @@ def test_a_fork_in_any_callback_leaves_two_processes_that_go_on(house: House) ->
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
-def test_before_a_fork_the_system_has_ended_our_thread() -> None:
-    pulse = Pulse(lambda: None)
-    before = len([*Path("/proc/self/task").iterdir()])
-    left = []
-    for _ in range(300):
-        pulse.start()
-        Pulse.rest_all()
-        left.append(len([*Path("/proc/self/task").iterdir()]) - before)
+def test_a_fork_can_wait_until_the_system_has_ended_a_thread() -> None:
+    numbers: list[int] = []
 
-    assert left == [0] * 300
+    def work() -> None:
+        numbers.append(threading.get_native_id())
+        time.sleep(0.05)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not numbers:
+        time.sleep(0.001)
+    wait_until_gone(numbers[0])
+
+    assert not Path(f"/proc/self/task/{numbers[0]}").exists()
+    thread.join()
+    wait_until_gone(numbers[0])
