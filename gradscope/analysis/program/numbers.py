@@ -163,19 +163,28 @@ class TensorNumbers:
                 yield Series(int(values["tensor"][rows[0]]), rows, values["rms"][rows])
 
 
-def losses_of(trace: Trace) -> list[float]:
+def computed_losses(trace: Trace) -> list[tuple[int, float]]:
     """The values from which backwards began, in order, if they are single numbers.
 
-    If no values were recorded: those that the program read, at the line that read most.
+    The call that computed each, and its result. Empty if no values were recorded.
     """
     tasks, nodes, numbers = trace.table(GraphTask), trace.table(Node), trace.once(TensorNumbers)
-    found: list[float] = []
+    found: list[tuple[int, float]] = []
     for roots in tasks.ragged("roots").tuples():
         if len(roots) == 1 and nodes.has(roots[0]):
             op = int(nodes["op"][nodes.index(roots[0])])
             value = NONE if op == NONE else numbers.of_op(op)
             if value != NONE and numbers.number("count", value) == 1:
-                found.append(numbers.number("mean", value))
+                found.append((op, numbers.number("mean", value)))
+    return found
+
+
+def losses_of(trace: Trace) -> list[float]:
+    """The values from which backwards began, in order.
+
+    If no values were recorded: those that the program read, at the line that read most.
+    """
+    found = [loss for _, loss in computed_losses(trace)]
     reads = [act.facts for act in trace.once(Acts).of(ReadAct)]
     if found or not reads:
         return found

@@ -16,9 +16,13 @@ import numpy as np
 
 from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
+from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.trace.schema import NONE, Op, ProcessGroup, Replicated, StepAct, Tensor
 from gradscope.trace.trace import Trace
+
+FEWEST = 3
+"""Number of different losses from which on it is no coincidence that ranks have the same."""
 
 Group = tuple[str, tuple[int, ...]]
 
@@ -45,6 +49,36 @@ class _Replica:
     names: dict[int, str]
     steps: tuple[Done[StepAct], ...]
     order: dict[int, int]  # of each parameter, its index among those of the optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class SameLosses:
+    """Ranks whose backwards all began from the same values."""
+
+    ranks: tuple[int, ...]
+    many: int  # number of backwards
+    op: int  # that computed the last loss of the first rank
+
+
+def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
+    """Groups of replicas that computed the same losses, in at least FEWEST backwards."""
+    if "ranks" not in trace.meta:
+        return ()
+    by_losses: dict[tuple[Group, tuple[float, ...]], list[tuple[int, int]]] = {}
+    for part in trace.once(parts):
+        losses = computed_losses(part.trace)
+        values = tuple(loss for _, loss in losses)
+        groups = {group for group, _ in _replicated(part.trace)}
+        for group in groups if len({*values}) >= FEWEST else ():
+            by_losses.setdefault((group, values), []).append((part.rank, losses[-1][0]))
+    found = {
+        tuple(rank for rank, _ in of): SameLosses(
+            tuple(rank for rank, _ in of), len(values), of[0][1]
+        )
+        for (_, values), of in by_losses.items()
+        if len(of) > 1
+    }
+    return tuple(found.values())
 
 
 def drifts(trace: Trace) -> tuple[Drift, ...]:
@@ -84,17 +118,21 @@ def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:
 def _replicas(part: RankPart) -> list[tuple[tuple[Group, int], _Replica]]:
     """The replicated parameters of a rank, by group and the number of the optimizer."""
     trace = part.trace
-    groups = {row.id: (row.name, row.members) for row in trace.rows(ProcessGroup)}
     names = {row.id: row.name for row in trace.rows(Tensor)}
     found = []
-    for row in trace.rows(Replicated):
-        group = groups.get(row.group, ("", ()))
+    for group, parameters in _replicated(trace):
         for number, optimizer in enumerate(trace.once(Acts).optimizers):
-            order = _order(optimizer, row.parameters)
+            order = _order(optimizer, parameters)
             if order:
                 steps = optimizer.steps
                 found.append(((group, number), _Replica(part.rank, names, steps, order)))
     return found
+
+
+def _replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
+    """The replicated parameters of a rank, and their groups."""
+    groups = {row.id: (row.name, row.members) for row in trace.rows(ProcessGroup)}
+    return [(groups.get(row.group, ("", ())), row.parameters) for row in trace.rows(Replicated)]
 
 
 def _order(optimizer: Optimizer, parameters: tuple[int, ...]) -> dict[int, int]:

@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import Any
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, at, own_site
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
-from gradscope.analysis.ranks.replicas import Drift, drifts, written_on_some
+from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Span
+from gradscope.trace.schema import NONE, Op, Span
 from gradscope.trace.trace import Trace
 
 OK = "ok"
@@ -211,6 +211,55 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
             evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
             why=why,
             fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
+        )
+
+
+@rule(
+    "GS004", "same-batches", needs="values", reads=("replicated", "value"), steps="each",
+    across=True,
+)  # fmt: skip
+def same_batches(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel computed the same losses: they had the same batches.
+
+    Replicas have the same parameters, so equal losses in all backwards mean equal data. Such ranks
+    repeat each other's work, and the average of their gradients is the gradient of one batch.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for same in trace.once(same_losses):
+        site = site_of_row(trace, Op, same.op)
+        yield Found(
+            message=f"{listed(same.ranks).capitalize()} computed the same losses in all "
+            f"{same.many} backwards{at(site)}",
+            site=site,
+            evidence=(Evidence(Op.TABLE, same.op),),
+            why="replicas are equal, so their batches were: the ranks repeat each other's work",
+            fix="give each rank its own part of the data with DistributedSampler, or another seed",
+            certainty=Certainty.INFERRED,
         )
 
 
