@@ -13,6 +13,7 @@ from gradscope.analysis.identity.found_at import located
 from gradscope.analysis.identity.known import known_ids
 from gradscope.analysis.program.modules import ModuleFacts, modules
 from gradscope.analysis.program.summary import Summary, recorded_again, summary
+from gradscope.analysis.ranks.alike import RanksAlike, ranks_alike
 from gradscope.analysis.ranks.findings import of_each_rank
 from gradscope.analysis.ranks.waits import NO_WAITS, RankWaits, rank_waits
 from gradscope.analysis.rules import all_rules
@@ -105,6 +106,7 @@ class Report:
     modules: tuple[ModuleFacts, ...]
     lines: tuple[LineTiming, ...]
     waits: RankWaits = NO_WAITS  # of a merged trace
+    ranks: tuple[RanksAlike, ...] = ()  # of a merged trace: groups that did the same
     compiled: CompiledFacts = NOTHING_COMPILED
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
@@ -158,6 +160,7 @@ def inspect(
         modules=times("modules", lambda: modules(trace)),
         lines=times("lines", lambda: timing_by_line(trace)),
         compiled=guard.tried("compiled regions", lambda: compiled(trace), NOTHING_COMPILED),
+        ranks=guard.tried("groups of ranks", lambda: ranks_alike(trace), ()),
         waits=guard.tried("waits between ranks", lambda: rank_waits(trace), NO_WAITS),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),

@@ -11,6 +11,8 @@ from gradscope.analysis.answers.compiled_facts import CompiledFacts
 from gradscope.analysis.findings import Finding, Severity
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
+from gradscope.analysis.ranks.alike import RanksAlike
+from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
@@ -21,6 +23,8 @@ from gradscope.scene.timeline.waits import wait_table
 from gradscope.trace.schema import NONE, Phase
 
 T = TypeVar("T")
+FEW_GROUPS = 4
+"""Number of groups of ranks that the headline describes."""
 
 
 def report_tables(report: Report, rows: int) -> tuple[TableScene, ...]:
@@ -67,8 +71,30 @@ def headline(report: Report) -> tuple[str, ...]:
         else "",
     ]
     times = _listed(measured) + " (all ranks together)" * bool(facts.ranks)
-    lines = (first, _listed(counted), times if _listed(measured) else "")
+    lines = (first, _listed(counted), times if _listed(measured) else "", _alike(report.ranks))
     return tuple(line for line in lines if line)
+
+
+def _alike(groups: Sequence[RanksAlike]) -> str:
+    """As in "ranks 0 to 6 alike; rank 7: 2 steps, 2 backwards, 22 nodes, 2 collectives"."""
+    shown = [_group(group, counted=len(groups) > 1) for group in groups[:FEW_GROUPS]]
+    left = sum(len(group.ranks) for group in groups[FEW_GROUPS:])
+    if left:
+        shown.append(f"and {plural(left, 'more rank')}")
+    return "; ".join(shown)
+
+
+def _group(group: RanksAlike, *, counted: bool) -> str:
+    words = listed(group.ranks) + " alike" * (len(group.ranks) > 1)
+    parts = [
+        plural(group.steps, "step"),
+        plural(group.backwards, "backward"),
+        plural(group.nodes, "node"),
+        plural(group.collectives, "collective"),
+    ]
+    if group.ending not in {"", "ok"}:
+        parts.append(f"ended with {group.ending.partition(':')[0]}")
+    return f"{words}: {', '.join(parts)}" if counted or len(parts) > 4 else words
 
 
 def _steps(facts: Summary) -> str:

@@ -35,6 +35,7 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "modules": [asdict(module) for module in report.modules],
         "lines": [asdict(line) for line in report.lines],
         "waits": asdict(report.waits),
+        "ranks": [asdict(each) for each in report.ranks],
         "compiled": _named(asdict(report.compiled)),
     }
     return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
