@@ -40,8 +40,8 @@ def test_waits_have_a_table_of_their_own() -> None:
 
     assert scene.waits is not None
     assert [*scene.waits.rows] == [
-        ("rank 0", "120 µs", "rank 1", "all_reduce", "2"),
-        ("rank 2", "120 µs", "rank 1", "all_reduce", "2"),
+        ("rank 0", "120 µs", "rank 1", "all_reduce", "2", ""),
+        ("rank 2", "120 µs", "rank 1", "all_reduce", "2", ""),
     ]
     assert "inferred" in scene.waits.title
     assert scene.waits in report_tables(inspect(trace), 10)
@@ -50,7 +50,7 @@ def test_waits_have_a_table_of_their_own() -> None:
 
 
 def test_the_headline_counts_steps_on_ranks() -> None:
-    _, counted, times = headline(inspect(several_ranks(2, steps=3)))
+    _, counted, times, _ = headline(inspect(several_ranks(2, steps=3)))
 
     assert counted.startswith("3 steps on 2 ranks, 6 backwards")
     assert times.endswith("(all ranks together)")
