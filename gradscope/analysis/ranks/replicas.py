@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
@@ -47,8 +46,9 @@ class _Replica:
 
     rank: int
     names: dict[int, str]
+    parameters: tuple[int, ...]  # in the same order on all ranks
     steps: tuple[Done[StepAct], ...]
-    order: dict[int, int]  # of each parameter, its index among those of the optimizer
+    places: dict[int, int]  # by index in `parameters`, the index among those of the optimizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
     if "ranks" not in trace.meta:
         return ()
     every = [found for part in trace.once(parts) for found in _replicas(part)]
-    together: dict[tuple[Group, int], list[_Replica]] = {}
+    together: dict[tuple[Group, int, int], list[_Replica]] = {}
     for key, replica in every:
         together.setdefault(key, []).append(replica)
     found = (_first_drift(replicas) for replicas in together.values() if len(replicas) > 1)
@@ -115,17 +115,17 @@ def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:
     return None
 
 
-def _replicas(part: RankPart) -> list[tuple[tuple[Group, int], _Replica]]:
-    """The replicated parameters of a rank, by group and the number of the optimizer."""
+def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
+    """The replicated parameters of a rank, by group, number of the model and of the optimizer."""
     trace = part.trace
     names = {row.id: row.name for row in trace.rows(Tensor)}
     found = []
-    for group, parameters in _replicated(trace):
+    for model, (group, parameters) in enumerate(_replicated(trace)):
         for number, optimizer in enumerate(trace.once(Acts).optimizers):
-            order = _order(optimizer, parameters)
-            if order:
-                steps = optimizer.steps
-                found.append(((group, number), _Replica(part.rank, names, steps, order)))
+            places = _places(optimizer, parameters)
+            if places:
+                replica = _Replica(part.rank, names, parameters, optimizer.steps, places)
+                found.append(((group, model, number), replica))
     return found
 
 
@@ -135,14 +135,14 @@ def _replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
     return [(groups.get(row.group, ("", ())), row.parameters) for row in trace.rows(Replicated)]
 
 
-def _order(optimizer: Optimizer, parameters: tuple[int, ...]) -> dict[int, int]:
+def _places(optimizer: Optimizer, parameters: tuple[int, ...]) -> dict[int, int]:
     places = {tensor: place for place, tensor in enumerate(optimizer.tensors)}
-    return {tensor: places[tensor] for tensor in parameters if tensor in places}
+    return {at: places[tensor] for at, tensor in enumerate(parameters) if tensor in places}
 
 
 def _first_drift(replicas: list[_Replica]) -> Drift | None:
-    if len({len(each.order) for each in replicas}) > 1:
-        return None
+    if len({frozenset(each.places) for each in replicas}) > 1:
+        return None  # optimizers that divide the parameters among ranks
     found: Drift | None = None
     last: dict[int, Done[StepAct]] = {}
     for number, steps in enumerate(zip(*(each.steps for each in replicas), strict=False)):
@@ -156,7 +156,7 @@ def _first_drift(replicas: list[_Replica]) -> Drift | None:
 
 
 def _is_measured(replicas: list[_Replica], steps: Mapping[int, Done[StepAct]]) -> bool:
-    return all(len(steps[each.rank].facts.size) > max(each.order.values()) for each in replicas)
+    return all(len(steps[each.rank].facts.size) > max(each.places.values()) for each in replicas)
 
 
 def _difference(
@@ -167,23 +167,22 @@ def _difference(
 ) -> Drift | None:
     """What differs first at a step: parameters have their values before it."""
     for what, column in (("parameter", "size"), ("gradient", "grad")):
-        for those in zip_longest(*(each.order.items() for each in replicas)):
+        for at in replicas[0].places:
             values = {}
-            for replica, (_, place) in zip(replicas, those, strict=True):
-                cells = getattr(steps[replica.rank].facts, column)
+            for replica in replicas:
+                cells, place = getattr(steps[replica.rank].facts, column), replica.places[at]
                 values[replica.rank] = cells[place] if place < len(cells) else math.nan
             known = [value for value in values.values() if not math.isnan(value)]
             if len(known) == len(replicas) and len({*known}) > 1:
-                first, (tensor, _) = replicas[0], those[0]
-                ranks = [each.rank for each in replicas]
+                first = replicas[0]
                 return Drift(
-                    first.names.get(tensor, ""),
+                    first.names.get(first.parameters[at], ""),
                     what,
                     number,
                     values,
                     {rank: step.facts.lr for rank, step in last.items()},
                     steps,
                     {rank: step.t for rank, step in last.items()},
-                    {rank: each for rank, (each, _) in zip(ranks, those, strict=True)},
+                    {each.rank: each.parameters[at] for each in replicas},
                 )
     return None

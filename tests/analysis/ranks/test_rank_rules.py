@@ -39,7 +39,7 @@ torch.manual_seed(rank)
 net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 model = DistributedDataParallel(net)
 {prepare}
-optimizer = torch.optim.SGD(model.parameters(), lr={rate})
+optimizer = {optimizer}
 for step in range(6):
     x = torch.randn(8, 4)
     optimizer.zero_grad()
@@ -50,10 +50,19 @@ for step in range(6):
     {after}
 dist.destroy_process_group()
 """
-SOUND = {"prepare": "", "rate": "0.1", "call": "model(x)", "before": "", "after": ""}
+SOUND = {
+    "prepare": "",
+    "optimizer": "torch.optim.SGD(model.parameters(), lr=0.1)",
+    "call": "model(x)",
+    "before": "",
+    "after": "",
+}
 DRIFTS = {
     "initialized on one rank": ({"prepare": "if rank: nn.init.ones_(net[0].weight)"}, "nn.init"),
-    "another rate": ({"rate": "0.1 * (1 + rank)"}, "optimizer.step()"),
+    "another rate": (
+        {"optimizer": "torch.optim.SGD(model.parameters(), lr=0.1 * (1 + rank))"},
+        "optimizer.step()",
+    ),
     "called without DDP": ({"call": "(net if step == 2 else model)(x)"}, "optimizer.step()"),
     "clipped to another norm": (
         {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01 * (1 + rank))"},
@@ -79,6 +88,15 @@ HEALTHY = {
     },
     "another loss on each rank": {"call": "(model(x) * (1 + rank))"},
     "reset on all ranks": {"after": "if step == 3: net[2].bias.data.zero_()"},
+    "two models in one optimizer": {
+        "prepare": "other = DistributedDataParallel(nn.Linear(4, 2))",
+        "call": "(model(x) + other(x))",
+        "before": "optimizer.param_groups[0]['params'] = [*net.parameters(), *other.parameters()]",
+    },
+    "optimizer divided among ranks": {
+        "prepare": "from torch.distributed.optim import ZeroRedundancyOptimizer as ZeRO",
+        "optimizer": "ZeRO(model.parameters(), torch.optim.SGD, lr=0.1)",
+    },
     "printed on one rank": {"after": "if rank == 0: print(float(loss))"},
 }
 
