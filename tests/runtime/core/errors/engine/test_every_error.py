@@ -53,6 +53,8 @@ def raised_by(text: str, torch: Any) -> tuple[type[BaseException], str, list[str
             return type(error), str(error), list(getattr(error, "__notes__", ()))
         finally:
             torch.set_warn_always(before)
+            if torch is not runtime():  # PyTorch keeps which kind of global hook came first
+                torch.nn.modules.module._global_is_full_backward_hook = None
     (warning,) = [w for w in warned if "Triggered" not in str(w.message) or len(warned) == 1]
     assert torch is not runtime() or warning.filename == FILE, "it points at the program"
     message, _, more = str(warning.message).partition("\n")
