@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.options.arguments import Everything, Plain, Rank, Width
+from gradscope.commands.options.arguments import Everything, MaybeTracePaths, Plain, Rank, Width
 from gradscope.commands.options.output import load, terminal, working, write_bytes
 from gradscope.commands.options.questions import (
     ANode,
@@ -41,10 +41,6 @@ _finding_option = partial(typer.Option, rich_help_panel="Findings")
 _output_option = partial(typer.Option, rich_help_panel="Output")
 TEXT, JSON, SARIF, GITHUB = FORMATS = ("text", "json", "sarif", "github")
 NEVER, EVERY = "never", "all"
-Traces = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks."),
-]
 ReportFormat = Annotated[
     str,
     _output_option(
@@ -99,7 +95,7 @@ Explain = Annotated[
 
 
 def inspect(
-    trace: Traces = None,
+    trace: MaybeTracePaths = None,
     json: AsJson = False,
     rule: OnlyRules = None,
     ignore: NotRules = None,

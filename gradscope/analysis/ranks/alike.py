@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscope.analysis.ranks.whose import RankOf
+from gradscope.analysis.ranks.whose import RankOf, endings
 from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span, Step
 from gradscope.trace.trace import Trace
 
@@ -52,14 +52,14 @@ def _all(trace: Trace) -> dict[int, _Did]:
     exchanges = spans["id"][spans["phase"] == Phase.COLLECTIVE]
     of_steps, of_nodes = whose.of(Step.TABLE, steps["id"]), whose.of(Node.TABLE, nodes["id"])
     of_tasks, of_spans = whose.of(GraphTask.TABLE, outer), whose.of(Span.TABLE, exchanges)
-    endings = {each.get("rank", 0): each.get("exit", "") for each in trace.meta.get("ranks", ())}
+    ended = endings(trace)
     return {
         rank: _Did(
             len(np.unique(steps["number"][of_steps == rank])),
             int(np.count_nonzero(of_tasks == rank)),
             int(np.count_nonzero(of_nodes == rank)),
             int(np.count_nonzero(of_spans == rank)),
-            str(endings.get(rank, "")),
+            ended.get(rank, ""),
             np.sort(nodes.array("name")[of_nodes == rank]).tobytes(),
         )
         for rank in whose.numbers

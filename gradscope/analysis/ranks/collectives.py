@@ -31,7 +31,6 @@ class RankCall:
     asynchronous: bool
     stack: int
     step: int
-    thread: int
     begin: int
     end: int  # NONE: it did not end
     shape: tuple[int, ...] = ()
@@ -53,28 +52,19 @@ class GroupCalls:
     described: str  # "default_pg"
     members: tuple[int, ...]  # all ranks of the group
     calls: dict[int, list[RankCall]]
+    together: list[tuple[RankCall, ...]]  # calls that belong together, until ranks differ
+    parted: dict[int, RankCall | None]  # the first that differ; None: no further call. Or empty
 
-    @property
-    def together(self) -> list[list[RankCall]]:
-        """Calls that belong together, until ranks differ: in each list one call of each rank."""
-        found: list[list[RankCall]] = []
-        for calls in zip(*self.calls.values(), strict=False):
-            if not all(call.fits(calls[0]) for call in calls):
-                break
-            found.append([*calls])
-        return found
 
-    @property
-    def parted(self) -> dict[int, RankCall | None] | None:
-        """The first calls that differ, by rank; None for a rank that made no further call.
-
-        None if all ranks called the same.
-        """
-        for calls in zip_longest(*self.calls.values()):
-            first = next(call for call in calls if call is not None)
-            if any(call is None or not call.fits(first) for call in calls):
-                return dict(zip(self.calls, calls, strict=True))
-        return None
+def _aligned(group: ProcessGroup, calls: dict[int, list[RankCall]]) -> GroupCalls:
+    found = GroupCalls(group.described, group.members, calls, [], {})
+    for several in zip_longest(*calls.values()):
+        made = tuple(call for call in several if call is not None)
+        if len(made) < len(calls) or not all(call.fits(made[0]) for call in made):
+            found.parted.update(zip(calls, several, strict=True))
+            break
+        found.together.append(made)
+    return found
 
 
 def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
@@ -90,7 +80,7 @@ def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
     exchanged = {row.span: row for row in trace.rows(Collective)}
     groups = {row.id: row for row in trace.rows(ProcessGroup)}
     every = ProcessGroup(NONE, members=ranks.numbers)  # of traces that do not have groups
-    found: dict[tuple[str, tuple[int, ...]], GroupCalls] = {}
+    found: dict[tuple[str, tuple[int, ...]], tuple[ProcessGroup, dict[int, list[RankCall]]]] = {}
     for rank, row in zip(owners, rows, strict=True):
         passed = exchanged.get(row.id)
         group = every if passed is None else groups.get(passed.group)
@@ -98,18 +88,15 @@ def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
             continue
         key = group.name, group.members
         if key not in found:
-            calls: dict[int, list[RankCall]] = {
-                each: [] for each in ranks.numbers if each in group.members
-            }
-            found[key] = GroupCalls(group.described, group.members, calls)
-        found[key].calls[rank].append(_call(rank, row, passed))
-    return tuple(each for each in found.values() if len(each.calls) > 1)
+            found[key] = group, {each: [] for each in ranks.numbers if each in group.members}
+        found[key][1][rank].append(_call(rank, row, passed))
+    return tuple(_aligned(group, calls) for group, calls in found.values() if len(calls) > 1)
 
 
 def _call(rank: int, row: Span, passed: Collective | None) -> RankCall:
     name = row.name.removesuffix(GOES_ON)
     passed = passed or Collective()
     return RankCall(
-        rank, row.id, name, name != row.name, passed.stack, row.step, row.thread, row.begin,
-        row.end, passed.shape, passed.dtype,
+        rank, row.id, name, name != row.name, passed.stack, row.step, row.begin, row.end,
+        passed.shape, passed.dtype,
     )  # fmt: skip

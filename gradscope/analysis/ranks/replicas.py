@@ -34,9 +34,8 @@ class Drift:
     what: str  # "gradient" or "parameter"
     number: int  # of the step of the optimizer
     values: dict[int, float]  # the norm, by rank
-    before: dict[int, tuple[float, ...]]  # the learning rates of the step before it, by rank
     steps: dict[int, Done[StepAct]]  # by rank
-    since: dict[int, int]  # by rank, the time of the step before, from which on it is not known
+    last: dict[int, Done[StepAct]]  # the steps before; empty if there are none
     tensors: dict[int, int]  # the parameter, by rank
 
 
@@ -105,7 +104,8 @@ def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:
     for rank, tensor in drift.tensors.items():
         of = np.unique(outputs.owners[outputs.values == tensor])
         begin = calls.array("begin")[of]
-        of = of[(begin > drift.since.get(rank, 0)) & (begin < drift.steps[rank].t)]
+        since = drift.last[rank].t if drift.last else 0
+        of = of[(begin > since) & (begin < drift.steps[rank].t)]
         stacks = calls.array("stack")[of].tolist()
         written[rank] = {own_site(trace, stack): stack for stack in stacks if stack != NONE}
     for rank, own in written.items():
@@ -180,9 +180,8 @@ def _difference(
                     what,
                     number,
                     values,
-                    {rank: step.facts.lr for rank, step in last.items()},
                     steps,
-                    {rank: step.t for rank, step in last.items()},
+                    last,
                     {each.rank: each.parameters[at] for each in replicas},
                 )
     return None

@@ -46,11 +46,9 @@ def rank_waits(trace: Trace) -> RankWaits:
     """The waits of a merged trace; none in the trace of one process."""
     steps, waits, matched, every = step_numbers(trace), [], 0, 0
     for group in trace.once(grouped_calls):
-        together = group.together
-        matched += len(together)
-        every += sum(len(calls) for calls in group.calls.values())
-        every -= len(together) * len(group.calls)
-        for calls in together:
+        matched += len(group.together)
+        every += sum(map(len, group.calls.values())) - sum(map(len, group.together))
+        for calls in group.together:
             last = max(calls, key=lambda call: call.begin)
             for call in calls:
                 goes_on = call.end != NONE and call.end < last.begin

@@ -44,6 +44,12 @@ def on_ranks(trace: Trace) -> str:
     return f" on {many} ranks" if many else ""
 
 
+def endings(trace: Trace) -> dict[int, str]:
+    """How each rank ended: "ok", or how it failed; "" if that is not known."""
+    ranks = trace.meta.get("ranks", ())
+    return {each.get("rank", 0): str(each.get("exit", "")) for each in ranks}
+
+
 def listed(ranks: Sequence[int]) -> str:
     """As in "rank 1" or "ranks 0, 2 to 5"."""
     parts: list[str] = []

@@ -24,7 +24,6 @@ from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.nonfinite.zeros import made_zero_by
 from gradscope.analysis.ranks import received
-from gradscope.analysis.ranks.received import may_be_received
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.crossings import crossings
@@ -312,7 +311,7 @@ def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -
         origin = places.origin(birth)
         unknown = origin is None and not trace.table(Op).has(birth.op)
         why += _came_in(trace, birth) if unknown else places.used_first(birth)
-        if may_be_received(trace, [birth.tensor]):
+        if received.may_be_received(trace, [birth.tensor]):
             why, fix = received.WHY, received.FIX
     return Found(
         message=f"{birth.kind} {made_of} {place.words}{where}{_in_step(trace, birth.step)}: "

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
-from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Op, Span
 from gradscope.trace.trace import Trace
@@ -32,8 +31,6 @@ FIX_MISSED = (
     "make all ranks of the group call it, the same number of times: do not return, raise or skip a "
     "batch on some ranks only"
 )
-
-
 WHY_GRADIENT = (
     "parameters were equal until then, and each rank used a gradient of its own: the model was not "
     "called through DistributedDataParallel (or in no_sync()), or the gradient was changed after "
@@ -82,7 +79,7 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     for group in trace.once(grouped_calls):
-        calls = [call for call in (group.parted or {}).values() if call is not None]
+        calls = [call for call in group.parted.values() if call is not None]
         first = next((call for call in calls if not call.fits(calls[0])), None)
         if first is None:
             continue
@@ -124,12 +121,11 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
             dist.all_reduce(torch.ones(1))
         dist.destroy_process_group()
     """
-    endings = _endings(trace)
+    ended = endings(trace)
     for group in trace.once(grouped_calls):
-        parted = group.parted or {}
-        calls = [call for call in parted.values() if call is not None]
-        missing = [rank for rank, call in parted.items() if call is None]
-        waits = [call for call in calls if _waited(call, group, endings)]
+        calls = [call for call in group.parted.values() if call is not None]
+        missing = [rank for rank, call in group.parted.items() if call is None]
+        waits = [call for call in calls if _waited(call, group, ended[call.rank])]
         if not missing or not waits or any(not call.fits(calls[0]) for call in calls):
             continue
         first = waits[0]
@@ -141,7 +137,7 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
             f"waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
-            why=_with_common(trace, group, "; ".join(_how_ended(missing, endings))),
+            why=_with_common(trace, group, "; ".join(_how_ended(missing, ended))),
             fix=FIX_MISSED,
             certainty=Certainty.INFERRED if trace.truncated else Certainty.CERTAIN,
         )
@@ -271,11 +267,11 @@ def _odd_one(values: Mapping[int, float]) -> int:
 
 def _rates(drift: Drift) -> str:
     """The learning rates of the step before, if ranks had different ones."""
-    if len(set(drift.before.values())) < 2:
+    if len({step.facts.lr for step in drift.last.values()}) < 2:
         return ""
     rates = (
-        f"{', '.join(f'{rate:g}' for rate in lr)} on rank {rank}"
-        for rank, lr in drift.before.items()
+        f"{', '.join(f'{rate:g}' for rate in step.facts.lr)} on rank {rank}"
+        for rank, step in drift.last.items()
     )
     return ", ".join(rates)
 
@@ -309,21 +305,16 @@ def _with_common(trace: Trace, group: GroupCalls, why: str) -> str:
     return f"{why}; the last call that all ranks made was {last.name}{at(site)}"
 
 
-def _endings(trace: Trace) -> dict[int, Mapping[str, Any]]:
-    """The facts of each rank, which say how it ended."""
-    return {each.get("rank", 0): each for each in trace.meta.get("ranks", ())}
-
-
-def _waited(call: RankCall, group: GroupCalls, endings: Mapping[int, Mapping[str, Any]]) -> bool:
+def _waited(call: RankCall, group: GroupCalls, ending: str) -> bool:
     """Whether a rank was still in a call when it ended, or failed in it."""
-    failed = endings[call.rank].get("exit", OK) != OK
+    failed = ending not in ("", OK)
     return call.end == NONE or (failed and group.calls[call.rank][-1] is call)
 
 
-def _how_ended(ranks: Sequence[int], endings: Mapping[int, Mapping[str, Any]]) -> list[str]:
+def _how_ended(ranks: Sequence[int], ended: Mapping[int, str]) -> list[str]:
     by_ending: dict[str, list[int]] = {}
     for rank in ranks:
-        by_ending.setdefault(str(endings[rank].get("exit", "")), []).append(rank)
+        by_ending.setdefault(ended[rank], []).append(rank)
     return [f"{listed(those)} {_ending(ending)}" for ending, those in by_ending.items()]
 
 

@@ -10,10 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE", help="Trace file.")]
-TracePaths = Annotated[
-    list[Path],
-    typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks."),
-]
+_several = typer.Argument(metavar="TRACE...", help="Trace file, or the files of several ranks.")
+TracePaths = Annotated[list[Path], _several]
+MaybeTracePaths = Annotated[list[Path] | None, _several]
 Step = Annotated[int | None, typer.Option(help="Show only this step.", metavar="N")]
 Task = Annotated[
     int | None, typer.Option(help="Show only this backward, counted from 0.", metavar="N")

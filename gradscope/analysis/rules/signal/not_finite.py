@@ -14,7 +14,7 @@ from gradscope.analysis.nonfinite.suspects import Suspect, Suspects, replacing_h
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.summary import recorded_again
 from gradscope.analysis.program.training import Training
-from gradscope.analysis.ranks.received import WHY, may_be_received
+from gradscope.analysis.ranks import received
 from gradscope.analysis.rules.numbers import GUARDS
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
@@ -269,8 +269,8 @@ def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
     why = "which call produced it was not recorded: that needs level values"
     if harm.when == "step":
         why = f"all values checked after earlier steps were finite; {why}"
-    if not likely and may_be_received(harm.trace, harm.first.tensors):
-        return f"{why}; {WHY}"
+    if not likely and received.may_be_received(harm.trace, harm.first.tensors):
+        return f"{why}; {received.WHY}"
     hooks = _hooks(harm.trace) if harm.backward is not False and harm.when == "step" else []
     if hooks:
         why += f"; hooks replaced gradients: {', '.join(hooks[:FEW])}"
