@@ -64,9 +64,18 @@ torch.npy.synchronize = lambda device=None: waited.append("for the device")
 torch.npy.is_current_stream_capturing = lambda: "captures" in sys.argv
 
 torch.manual_seed(0)
-net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).to("npy")
+shapes = (4, 3), (4,), (1, 4), (1,)  # not of modules, whose memory on the CPU may hold any value
+weights = [torch.randn(shape).mul_(0.5).to("npy").requires_grad_() for shape in shapes]
+
+
+def net(x):
+    first, shift, last, base = weights
+    hidden = torch.nn.functional.linear(x, first, shift).tanh()
+    return torch.nn.functional.linear(hidden, last, base)
+
+
 x = torch.randn(5, 3).to("npy")
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+optimizer = torch.optim.SGD(weights, lr=0.1)
 for _ in range(int(sys.argv[1])):
     optimizer.zero_grad()
     loss = (net(x) ** 2).mean()
