@@ -19,7 +19,6 @@ from __future__ import annotations
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from gradscope.machine_code.language import Address, Compiled, External, increase, load, store
 from gradscope.machine_code.loaded import PROCESS
-from gradscope.watch.unseen import UnknownBuildError
+from gradscope.watch.unseen import UnknownBuildError, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,10 +73,7 @@ class Library:
     """The functions of libtorch_cpu that are called."""
 
     def __init__(self) -> None:
-        folder = Path(torch.__file__).parent / "lib"
-        path = next(
-            (p for p in folder.glob("libtorch_cpu.*") if p.suffix in {".so", ".dylib"}), None
-        )
+        path = library("torch_cpu")
         if path is None:
             raise NotObservable("there is no libtorch_cpu")
         self.handle = ctypes.CDLL(str(path))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import platform
 import sys
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,6 +36,16 @@ def unseen() -> AbstractContextManager[object]:
         _set_trace(None)
         all_.callback(_set_trace, trace)
     return all_
+
+
+def library(name: str) -> Path | None:
+    """The file of one of PyTorch's libraries, as `torch_cpu`; None: there is none."""
+    folder = Path(torch.__file__).parent / "lib"
+    files = (path for path in folder.glob(f"*{name}.*") if path.suffix in LIBRARIES)
+    return next(files, None)
+
+
+LIBRARIES = {".so", ".dylib", ".dll"}
 
 
 LISTS = ("get_ignored_functions", "get_testing_overrides", "get_overridable_functions",

@@ -50,6 +50,15 @@ class House:
         out, err = process.communicate(input, timeout=LONG)
         return Ran(process.returncode, out, err)
 
+    def run_as_ranks(self, size: int, *command: str, **env: str) -> list[Ran]:
+        """Run a command in several processes at the same time, which are ranks of one program."""
+        ranks = [
+            self.start(*command, env={"RANK": str(rank), "WORLD_SIZE": str(size), **env})
+            for rank in range(size)
+        ]
+        texts = [process.communicate(timeout=LONG) for process in ranks]
+        return [Ran(rank.returncode, *text) for rank, text in zip(ranks, texts, strict=True)]
+
     def python(self, *arguments: str, **options: Any) -> Ran:
         return self.run(sys.executable, *arguments, **options)
 

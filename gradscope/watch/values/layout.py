@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradscope.machine_code.statistics import KINDS
-from gradscope.watch.unseen import UnknownBuildError
+from gradscope.watch.unseen import UnknownBuildError, library
 
 WORDS = 24
 """Number of words of a TensorImpl, and of a storage, that are searched."""
@@ -102,8 +101,8 @@ def _found() -> LayoutPlaces:
 
 def no_tensor() -> int:
     """The address that represents an undefined tensor; 0: not found."""
-    folder = Path(torch.__file__).parent / "lib"
-    for path in folder.glob("libc10.*"):
+    path = library("c10")
+    if path is not None:
         with suppress(OSError, ValueError):
             there = ctypes.c_char.in_dll(ctypes.CDLL(str(path)), _UNDEFINED)
             return ctypes.addressof(there)

@@ -12,7 +12,7 @@ from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule
-from tests.record.running import LONG, House
+from tests.record.running import House
 from tests.shared.forked_starts import GRADSCOPE
 
 pytestmark = pytest.mark.torch
@@ -115,12 +115,8 @@ os._exit(0)
 def ranks(house: House, *command: str, fails: bool = False) -> None:
     """Run a command as two ranks."""
     limit = {"LIMIT": "20"} if fails else {}
-    started = [
-        house.start(*command, env={"RANK": str(rank), "WORLD_SIZE": "2", **limit})
-        for rank in range(2)
-    ]
-    errors = [process.communicate(timeout=LONG)[1] for process in started]
-    assert fails or all(process.returncode == 0 for process in started), errors
+    for ran in house.run_as_ranks(2, *command, **limit):
+        assert fails or ran.code == 0, ran.err
 
 
 def found_in(house: House, name: str) -> tuple[Finding, ...]:

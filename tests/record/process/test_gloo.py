@@ -13,7 +13,7 @@ from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.schema import GraphTask
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
-from tests.record.running import LONG, House
+from tests.record.running import House
 from tests.shared.forked_starts import GRADSCOPE
 
 pytestmark = pytest.mark.torch
@@ -48,13 +48,8 @@ def trained_together(house: House, size: int) -> Trace:
     """The merged trace of ranks with different graphs and two backwards in each step."""
     house.write(SCRIPT)
     command = (GRADSCOPE, "trace", "-q", "--on", "torch", "script.py")
-    started = [
-        house.start(*command, env={"RANK": str(rank), "WORLD_SIZE": str(size)})
-        for rank in range(size)
-    ]
-    for process in started:
-        _, err = process.communicate(timeout=LONG)
-        assert process.returncode == 0, err
+    for ran in house.run_as_ranks(size, *command):
+        assert ran.code == 0, ran.err
     return merged([house.recorded(f"trace.rank{rank}.json") for rank in range(size)])
 
 

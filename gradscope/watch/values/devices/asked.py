@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from gradscope.machine_code.interpreter import PYTHON, call_one, drop, from_int
 from gradscope.machine_code.language import Address, External, load, store
 from gradscope.watch.in_place.compilers import aside
 from gradscope.watch.native.records import ensured, is_there, number_of, released, stays
-from gradscope.watch.unseen import UnknownBuildError, unseen
+from gradscope.watch.unseen import UnknownBuildError, library, unseen
 from gradscope.watch.values.measure import KEYS, PLACES, nothing_in
 from gradscope.watch.values.ring_rows import COUNT, IN_UNITS, MEASURED, NAN, ON_DEVICE
 
@@ -119,10 +118,12 @@ _OBJECT = "_Z16THPVariable_WrapON2at10TensorBaseE"
 
 def _alias() -> Callable[[int], Any]:
     """The function that makes an object for a new tensor with the memory of one at an address."""
-    folder = Path(torch.__file__).parent / "lib"
+    functions, objects = library("torch_cpu"), library("torch_python")
+    if functions is None or objects is None:
+        raise NoAlias("a library of PyTorch is missing")
     try:
-        alias: Any = getattr(ctypes.PyDLL(str(folder / "libtorch_cpu.so")), _ALIAS)
-        of: Any = getattr(ctypes.PyDLL(str(folder / "libtorch_python.so")), _OBJECT)
+        alias: Any = getattr(ctypes.PyDLL(str(functions)), _ALIAS)
+        of: Any = getattr(ctypes.PyDLL(str(objects)), _OBJECT)
     except (OSError, AttributeError) as error:
         raise NoAlias(str(error)) from None
     alias.argtypes, alias.restype = [ctypes.c_void_p, ctypes.c_void_p], ctypes.c_void_p

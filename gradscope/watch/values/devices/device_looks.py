@@ -8,14 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from gradscope.errors import is_the_programs
-from gradscope.watch.unseen import unseen
+from gradscope.watch.unseen import library, unseen
 from gradscope.watch.values.devices.pages import PageKey, Pages, backend
 from gradscope.watch.values.devices.reductions import (
     NUMBERS,
@@ -191,15 +190,15 @@ class DeviceLooks:
 @cache
 def _is_recorded() -> Callable[[], bool]:
     """The function that tells whether calls of this thread are reported to callbacks."""
-    folder = Path(torch.__file__).parent / "lib"
-    for path in folder.glob("*torch_cpu.*"):
-        try:
-            found: Any = ctypes.CDLL(str(path))._ZN2at23isRecordFunctionEnabledEv
-        except (OSError, AttributeError):
-            continue
-        found.restype = ctypes.c_bool
-        return found  # type: ignore[no-any-return]
-    return bool
+    path = library("torch_cpu")
+    if path is None:
+        return bool
+    try:
+        found: Any = ctypes.CDLL(str(path))._ZN2at23isRecordFunctionEnabledEv
+    except (OSError, AttributeError):
+        return bool
+    found.restype = ctypes.c_bool
+    return found  # type: ignore[no-any-return]
 
 
 @contextmanager
