@@ -9,13 +9,13 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.hangs import OK, Missed, crossed, missed
 from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
 from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Op, Span
 from gradscope.trace.trace import Trace
 
-OK = "ok"
 LONGEST = 120
 """Number of characters of an error that are shown."""
 
@@ -61,8 +61,9 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
     names the first calls that do not fit, and their lines. What follows them is not compared.
 
     Bad:
+        from datetime import timedelta
         import torch.distributed as dist
-        dist.init_process_group("gloo")
+        dist.init_process_group("gloo", timeout=timedelta(seconds=5))
         seen = torch.ones(1)
         if dist.get_rank() == 0:
             dist.all_reduce(seen)
@@ -95,6 +96,17 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
             why=_with_common(trace, group, WHY_DIFFER),
             fix=FIX_DIFFER,
         )
+    for pair in trace.once(crossed):
+        waits = [(call, each.group) for each in pair for call in each.waits]
+        first, of = min(waits, key=lambda each: each[0].rank)
+        yield Found(
+            message=f"Ranks of group {of.described} wait in different collectives: "
+            f"{'; '.join(_waiting(trace, each) for each in pair)}",
+            site=own_site(trace, first.stack),
+            evidence=tuple(Evidence(Span.TABLE, call.span) for call, _ in waits),
+            why=WHY_DIFFER,
+            fix=FIX_DIFFER,
+        )
 
 
 @rule(
@@ -122,19 +134,18 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     ended = endings(trace)
-    for group in trace.once(grouped_calls):
-        calls = [call for call in group.parted.values() if call is not None]
-        missing = [rank for rank, call in group.parted.items() if call is None]
-        waits = [call for call in calls if _waited(call, group, ended[call.rank])]
-        if not missing or not waits or any(not call.fits(calls[0]) for call in calls):
+    reported = {id(each) for pair in trace.once(crossed) for each in pair}
+    for each in trace.once(missed):
+        if id(each) in reported:
             continue
+        group, missing, waits = each.group, each.missing, each.waits
         first = waits[0]
         number = group.calls[first.rank].index(first) + 1
         site = own_site(trace, first.stack)
         yield Found(
-            message=f"{listed(missing).capitalize()} never called {first.name} (call {number} of "
-            f"group {group.described}), in which {listed([call.rank for call in waits])} "
-            f"waited{at(site)}",
+            message=f"{listed(missing).capitalize()} never called {_named(first, group)} (call "
+            f"{number} of group {group.described}), in which "
+            f"{listed([call.rank for call in waits])} waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
             why=_with_common(trace, group, "; ".join(_how_ended(missing, ended))),
@@ -284,6 +295,21 @@ def _why_drift(drift: Drift) -> str:
     return WHY_WRITTEN if drift.number else WHY_AT_START
 
 
+def _named(call: RankCall, group: GroupCalls) -> str:
+    """The name of a call; of one in a backward, whose it is."""
+    bucket = "" if call.bucket == NONE else f" of bucket {call.bucket}"
+    return f"{call.name}{bucket}" + " of DistributedDataParallel" * group.reduces
+
+
+def _waiting(trace: Trace, each: Missed) -> str:
+    """As in "rank 1 waits in barrier at train.py:20"."""
+    ranks, first = [call.rank for call in each.waits], each.waits[0]
+    waits = "waits" if len(ranks) == 1 else "wait"
+    return (
+        f"{listed(ranks)} {waits} in {_named(first, each.group)}{at(own_site(trace, first.stack))}"
+    )
+
+
 def _sides(trace: Trace, calls: Sequence[RankCall]) -> list[tuple[str, list[RankCall]]]:
     """What was called, with the line, and by which calls."""
 
@@ -303,12 +329,6 @@ def _with_common(trace: Trace, group: GroupCalls, why: str) -> str:
     last = together[-1][0]
     site: Site = own_site(trace, last.stack)
     return f"{why}; the last call that all ranks made was {last.name}{at(site)}"
-
-
-def _waited(call: RankCall, group: GroupCalls, ending: str) -> bool:
-    """Whether a rank was still in a call when it ended, or failed in it."""
-    failed = ending not in ("", OK)
-    return call.end == NONE or (failed and group.calls[call.rank][-1] is call)
 
 
 def _how_ended(ranks: Sequence[int], ended: Mapping[int, str]) -> list[str]:

@@ -13,6 +13,7 @@ from gradscope.analysis.timing.durations import look_up, node_runs, took
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Act, GraphTask, Node, Op, Phase, Span, Step
+from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
 LOADING = "DataLoader"
@@ -90,8 +91,10 @@ class _Calls:
         ops, acts = trace.table(Op), trace.table(Act)
         tasks, spans = trace.table(GraphTask), trace.table(Span)
         called, asked, outer = ops["task"] == NONE, acts["task"] == NONE, tasks["parent"] == NONE
-        loads = np.array([name == LOADING for name in spans.texts("name")], bool)
-        named = loads | np.isin(spans["phase"], (Phase.OPTIMIZER, Phase.COLLECTIVE))
+        names = spans.texts("name")
+        loads = np.array([name == LOADING for name in names], bool)
+        goes_on = np.array([name.endswith(GOES_ON) for name in names], bool)
+        named = np.isin(spans["phase"], (Phase.OPTIMIZER, Phase.COLLECTIVE)) & ~goes_on | loads
         parts = ((ops, called), (tasks, outer), (spans, named))
         self.thread, self.step, self.begin, self.end = (
             np.concatenate([*(table[name][rows] for table, rows in parts), acts[other][asked]])
