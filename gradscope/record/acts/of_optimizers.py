@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import ParameterMoves
+from gradscope.record.process.ranks import this_process
 from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
 from gradscope.record.acts.source.source_lines import lines_that_return
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
@@ -71,7 +72,11 @@ class OptimizerActs:
         self._steps = 0
         self._said: dict[int, LastStep] = {}  # by the act that created the optimizer
         self._held: dict[int, set[int]] = {}  # likewise: the id()s of its parameters
-        self._moved = ParameterMoves(acts, each=acts.session.level in ("values", "full"))
+        self._moved = ParameterMoves(
+            acts,
+            each=acts.session.level in ("values", "full"),
+            shared=this_process().is_one_of_several,
+        )
         self.is_due = self._moved.is_due
         self._not_finite = not_finite
 

@@ -12,7 +12,7 @@ from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule
-from tests.record.running import House
+from tests.record.running import LONG, House
 from tests.shared.forked_starts import GRADSCOPE
 
 pytestmark = pytest.mark.torch
@@ -114,8 +114,8 @@ os._exit(0)
 
 def ranks(house: House, *command: str, fails: bool = False) -> None:
     """Run a command as two ranks."""
-    limit = {"LIMIT": "20"} if fails else {}
-    for ran in house.run_as_ranks(2, *command, **limit):
+    limit = {"LIMIT": "10"} if fails else {}
+    for ran in house.run_as_ranks(2, *command, patience=30 if fails else LONG, **limit):
         assert fails or ran.code == 0, ran.err
 
 
@@ -127,7 +127,7 @@ def found_in(house: House, name: str) -> tuple[Finding, ...]:
 
 def findings(house: House, script: str, *, fails: bool = False) -> tuple[Finding, ...]:
     """The same about two ranks that run this script."""
-    house.write(START + script)
+    house.write(f"{START}{script}\nos._exit(0)")  # PyTorch can hang when a model is freed
     command = (GRADSCOPE, "trace", "-q", "--on", "torch", "--level", "values", "script.py")
     ranks(house, *command, fails=fails)
     return found_in(house, "trace")
