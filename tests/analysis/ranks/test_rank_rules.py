@@ -101,6 +101,16 @@ HEALTHY = {
 }
 
 
+SHORT = """
+dist.init_process_group("gloo")
+model = DistributedDataParallel(nn.Linear(4, 2))
+x = torch.ones(2, 4)
+for step in range(3 - dist.get_rank()):
+    model(x).sum().backward()
+dist.barrier()
+"""
+
+
 ALL = f"""
 import gradscope, runpy
 kept = []  # PyTorch can hang if a model is freed right after its last collective
@@ -166,6 +176,15 @@ def test_a_nan_of_one_rank_is_found_there_and_only_received_by_others(trained: H
     assert "rank 0 received it" in finding.why
     alone = inspect(trained.recorded("nan.rank0.json")).findings
     assert any("another rank may have produced it" in each.why for each in alone)
+
+
+def test_a_backward_in_which_a_rank_waits_for_one_at_a_barrier_is_named(house: House) -> None:
+    first, *_ = findings(house, SHORT, fails=True)
+
+    assert first.rule == "GS001"
+    assert "rank 0 waits in all_reduce of bucket 0 of DistributedDataParallel" in first.message
+    assert "rank 1 waits in barrier" in first.message
+    assert "backward()" in first.site.text
 
 
 @pytest.mark.parametrize("kind", HEALTHY)
