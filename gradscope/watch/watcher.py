@@ -74,7 +74,7 @@ class Watcher:
             self.why_no_values = why
         if level != "graph":
             self._observe_runs(level, why)
-        self.why_walked = self.why_hooks or why
+        self.why_walked = self.why_hooks or self.why_no_values or why
         self.graph, maker = self._graph(listener, saved=level != "graph")
         self.creation = Creation(listener, self.faults, maker)
         self.engine = WatchedEngine(
@@ -138,7 +138,8 @@ class Watcher:
             found = callbacks.around()
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
             devices = self.ring.devices = DeviceLooks()
-            devices.asked = asked.AskedByMachineCode(devices, self.faults)
+            with suppress(asked.NoAlias):  # then tensors on devices are not measured
+                devices.asked = asked.AskedByMachineCode(devices, self.faults)
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched

@@ -89,7 +89,7 @@ class ParameterMoves:
                 kept.gradients.append(math.nan if array is None else _norm_of(gradient, memory))
             if self._shared:
                 kept.sums.append(math.nan if array is None else _sum_of(gradient, memory))
-                kept.hashes.append(NO_HASH if array is None else crc32(array))
+                kept.hashes.append(NO_HASH if array is None else crc32(array.data))
             if self._each or array is None or leaf.ndim < 2 or array.size < 2:
                 continue
             if _is_alike(array):
