@@ -74,7 +74,7 @@ class Watcher:
             self.why_no_values = why
         if level != "graph":
             self._observe_runs(level, why)
-        self.why_walked = self.why_hooks or self.why_no_values or why
+        self.why_walked = self.why_hooks or why
         self.graph, maker = self._graph(listener, saved=level != "graph")
         self.creation = Creation(listener, self.faults, maker)
         self.engine = WatchedEngine(
@@ -113,9 +113,11 @@ class Watcher:
         """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
         looks = level in LOOKS
         around = self._around(level) if looks and not why else None
+        if looks and around is None:  # hooks on nodes measure values
+            why = self.why_no_values
         self.runs, self.why_hooks = native_runs(why, around and around.runs)
         public = None
-        if looks and (around is None or self.runs is None):
+        if looks and self.runs is None:
             self.ring = public = PublicRing(self._listener.statistics)
             self.without_node = self.operands = None
         if self.runs is None:
