@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, at, own_site
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Span
+from gradscope.trace.schema import NONE, GraphTask, Span
 from gradscope.trace.trace import Trace
 
 OK = "ok"
@@ -120,6 +121,61 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
             why=_with_common(trace, group, "; ".join(_how_ended(missing, ended))),
             fix=FIX_MISSED,
             certainty=Certainty.INFERRED if trace.truncated else Certainty.CERTAIN,
+        )
+
+
+@rule(
+    "GS006", "fewer-batches", Severity.ERROR, reads=("replicated", "accumulate"), steps="each",
+    across=True,
+)  # fmt: skip
+def fewer_batches(trace: Trace) -> Iterator[Found]:
+    """A rank of DistributedDataParallel had fewer batches, and the others waited for its gradients.
+
+    Each backward of a rank waits until all ranks have run theirs, and with buffers each forward
+    waits, too. A rank that leaves the loop earlier is missed: the others wait until a timeout, or
+    until its process ends.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3 if dist.get_rank() == 0 else 2):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with model.join():
+            for _ in range(3 if dist.get_rank() == 0 else 2):
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).square().mean().backward()
+                optimizer.step()
+        dist.destroy_process_group()
+    """
+    for each in trace.once(stopped):
+        site = site_of_row(trace, GraphTask, each.task)
+        number = each.many + each.inside
+        when = f"in backward {number}" if each.inside else f"after backward {number}"
+        yield Found(
+            message=f"{listed(each.ranks).capitalize()} stopped after {each.backwards} backwards, "
+            f"and {listed(each.waiting)} waited for gradients {when}{at(site)}",
+            site=site,
+            evidence=(Evidence(GraphTask.TABLE, each.task),),
+            why=f"DistributedDataParallel exchanges data with all ranks in each step, and "
+            f"{listed(each.ranks)} had ended without an error",
+            fix="give all ranks the same number of batches (DistributedSampler with "
+            "drop_last=True), or train within `with model.join():`",
+            certainty=Certainty.INFERRED,
         )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, own_site, site_of_row
 from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
+from gradscope.analysis.ranks.training.drawn import same_draws
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Op
@@ -146,6 +147,69 @@ def same_batches(trace: Trace) -> Iterator[Found]:
             why="replicas are equal, so their batches were: the ranks repeat each other's work",
             fix="give each rank its own part of the data with DistributedSampler, or another seed",
             certainty=Certainty.INFERRED,
+        )
+
+
+@rule(
+    "GS009", "same-random-numbers", Severity.NOTE, needs="values",
+    reads=("replicated", "act"), steps="each", across=True,
+)  # fmt: skip
+def same_random_numbers(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel drew the same random numbers in each step.
+
+    The generator of PyTorch had the same state on these ranks at each step, and drew numbers in
+    most of them: for the masks of dropout, noise, or the augmentation of data. So ranks use the
+    same masks for different data, and the average over ranks is less random than it could be. For
+    equal initial values no seed is needed: DistributedDataParallel copies those of the first rank.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = torch.randn(2, 4, 8, 4)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5))
+        model = DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in data[dist.get_rank()]:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = torch.randn(2, 4, 8, 4)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5))
+        model = DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        torch.manual_seed(dist.get_rank())
+        for x in data[dist.get_rank()]:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    known = [{*same.ranks} for same in trace.once(same_losses)]  # GS004
+    for same in trace.once(same_draws):
+        if any({*same.ranks} <= ranks for ranks in known):
+            continue
+        seeded = same.seeded
+        site = own_site(trace, seeded.stack if seeded else same.first.stack)
+        act = seeded or same.first
+        by = f" after the generator was seeded{at(site)}" if seeded else ""
+        yield Found(
+            message=f"{listed(same.ranks).capitalize()} drew the same random numbers in each of "
+            f"{same.steps} steps{by}",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why="their generators had the same states at each step: they used the same masks of "
+            "dropout, or the same noise, for different data",
+            fix="seed each rank differently before training: "
+            "`torch.manual_seed(seed + dist.get_rank())`",
         )
 
 
