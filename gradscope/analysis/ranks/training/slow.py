@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.timing.by_line import ProgramCalls
-from gradscope.trace.schema import NONE, Accumulate, GraphTask, Step
+from gradscope.analysis.timing.durations import node_runs
+from gradscope.trace.schema import NONE, Accumulate, GraphTask, Node, Step
 from gradscope.trace.trace import Trace
 
 WARM_UP = 2
@@ -36,8 +38,11 @@ LARGE = 0.2
 SHORT_NS = 5_000_000
 """Delays up to this are not reported: a busy machine delays a process as long."""
 
-CLEARLY = 2
-"""Factor between a slow line on its rank and on others, compared with all other lines."""
+CLEARLY = 5
+"""Factor between a slow line on its rank and on others, compared with the rest of that rank.
+
+Other processes on the machine can make a rank a few times slower: not that much, or all of it.
+"""
 
 Times = NDArray[np.float64]
 
@@ -68,6 +73,7 @@ class _Paced:
     tasks: Mapping[int, int]
     lines: Mapping[tuple[str, bool], Mapping[int, int]]  # place and whether before it: by step
     sites: Mapping[str, Site]
+    nodes: int  # the time of nodes that computed
 
 
 def slow_ranks(trace: Trace) -> tuple[SlowRank, ...]:
@@ -99,7 +105,15 @@ def _paced(part: RankPart, held: set[int]) -> _Paced:
         {numbers[row.step]: row.id for row in rows},
         lines,
         sites,
+        _in_nodes(trace),
     )
+
+
+def _in_nodes(trace: Trace) -> int:
+    """The time of all nodes of backwards, except those of leaves: there a rank may wait."""
+    runs = node_runs(trace)
+    leaves = trace.table(Node)["id"][fill_leaves(trace)]
+    return int(runs.self_ns[(runs.self_ns != NONE) & ~np.isin(runs.node, leaves)].sum())
 
 
 def _by_line(
@@ -162,10 +176,11 @@ def _lines(
     mine = {key: _times(slow, key, steps) for key in slow.lines}
     theirs = {key: _most(others, key, steps) for key in (*slow.lines, *_keys(others))}
     all_mine, all_theirs = (sum(map(np.median, each.values())) for each in (mine, theirs))
+    nodes = slow.nodes / max(*(each.nodes for each in others), 1)
     for key, times in mine.items():
         took, most = float(np.median(times)), float(np.median(theirs[key]))
         rest = (all_mine - took) / max(all_theirs - most, 1)
-        factor = CLEARLY * max(rest, 1)
+        factor = CLEARLY * max(rest, nodes, 1)
         low, high = np.percentile(times, 25), np.percentile(theirs[key], 90)
         if took - most >= delay / 2 and low > factor * high:
             yield took - most, key, took, most
