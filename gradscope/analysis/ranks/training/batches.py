@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscope.analysis.identity.sites import own_site
+from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.lookups import Ids, grouped
-from gradscope.analysis.program.acts import Acts
+from gradscope.analysis.program.acts import Acts, Origins
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.trace.schema import NONE, CameInAct, Op, Place, Tensor, Value
@@ -86,17 +86,19 @@ class Shared:
     """Two ranks had the same batches, in the same order."""
 
     ranks: tuple[int, int]
+    part: RankPart  # of the first of these ranks
     first: Input  # of the first of these ranks
     later: int  # number of steps by which the second rank had them later; negative: earlier
     many: int  # number of batches
-    of: int  # number of batches of the rank with fewer
+    of: int  # number of batches of the rank with fewer; or of an epoch
+    epochs: bool = False  # both ranks have the same batches in each epoch, among them these
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
     """A rank had the same batches again, in the same order."""
 
-    rank: int
+    part: RankPart
     first: Input
     every: int  # number of steps until they began again
     times: int  # how often they were complete
@@ -148,9 +150,26 @@ def again(trace: Trace) -> tuple[Again, ...]:
             every = _period(looks)
             if every:
                 times = len(looks) // every
-                found.append(Again(each.part.rank, inputs[0], every, times))
+                found.append(Again(each.part, inputs[0], every, times))
                 break
     return tuple(found)
+
+
+def origin_of(part: RankPart, passed: Input) -> Site | None:
+    """The line at which data was made in its step, such as the loop over a loader, if recorded."""
+    found = part.trace.once(Origins).of(passed.tensor)
+    if found is None or found.by in DRAWS or found.act.step != passed.step:
+        return None
+    return found.site if found.site.place else None
+
+
+def data_of(trace: Trace, rank: int) -> Site | None:
+    """The line at which a rank got the data of its steps, if recorded."""
+    for each in trace.once(fed):
+        if each.part.rank == rank:
+            sites = (origin_of(each.part, inputs[-1]) for inputs in each.slots.values())
+            return next((site for site in sites if site), None)
+    return None
 
 
 # -- inputs ---------------------------------------------------------------------------------------
@@ -243,6 +262,12 @@ def _differ(one: Fed, slot: Slot) -> bool:
 
 def _shared(one: Fed, other: Fed, slot: Slot) -> Shared | None:
     mine, theirs = one.slots[slot], other.slots[slot]
+    every = _period([each.look for each in mine])
+    if every and every == _period([each.look for each in theirs]):
+        known = {each.look for each in theirs}
+        both = [each for each in mine[:every] if each.look in known]
+        ranks = one.part.rank, other.part.rank
+        return Shared(ranks, one.part, both[0], 0, len(both), every, epochs=True) if both else None
     fewer = min(len(mine), len(theirs))
     best: Shared | None = None
     for later in range(-FARTHEST, FARTHEST + 1):
@@ -253,7 +278,9 @@ def _shared(one: Fed, other: Fed, slot: Slot) -> Shared | None:
             if len({each.look for each in row}) < len(row):
                 row = [a]  # a batch that comes again does not count twice
             if len(row) > max(best.many if best else FEWEST - 1, (fewer - 1) // 2):
-                best = Shared((one.part.rank, other.part.rank), row[0], later, len(row), fewer)
+                best = Shared(
+                    (one.part.rank, other.part.rank), one.part, row[0], later, len(row), fewer
+                )
     return best
 
 

@@ -1,4 +1,4 @@
-"""The `if` at which two ranks took different ways, found from the lines that each of them ran."""
+"""Where ranks took different ways: branches and loops, found from the lines that each has run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ Line = tuple[str, int]
 """A file and the number of a line."""
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+LEAVES_A_LOOP = (ast.Return, ast.Break)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Arm:
 
     first: int
     last: int
-    leaves: bool  # what follows the `if` does not run after them
+    ends: type[ast.stmt]  # of its last statement: after some, what follows does not run
 
     def has(self, line: int) -> bool:
         return self.first <= line <= self.last
@@ -54,6 +55,22 @@ def branches(tree: ast.Module) -> Iterator[Branch]:
                 else [case.body for case in each.cases]
             )
             yield Branch(each.lineno, end, tuple(_arm(arm) for arm in several if arm))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """A loop."""
+
+    line: int
+    end: int
+
+
+def loops(tree: ast.Module) -> Iterator[Rounds]:
+    """All loops of a file, an outer one before those inside it."""
+    for _, body in functions(tree):
+        for each in own_statements(body):
+            if isinstance(each, ast.For | ast.AsyncFor | ast.While):
+                yield Rounds(each.lineno, _end(each))
 
 
 def lines_run(trace: Trace, step: int) -> set[Line]:
@@ -104,14 +121,50 @@ def _left_before(every: Sequence[InSource[Branch]], only_here: set[int]) -> Site
     left = [
         each
         for each in every
-        if any(arm.leaves and any(map(arm.has, only_here)) for arm in each.found.arms)
+        if any(arm.ends in LEAVES and any(map(arm.has, only_here)) for arm in each.found.arms)
     ]
     return max(left, key=lambda each: each.found.line).site if left else None
 
 
+def skipped_at(trace: Trace, site: Site) -> Site | None:
+    """The last branch before a line of a loop that can leave a round of it before that line."""
+    inside = [
+        each
+        for each in trace.once(SourceFiles).each(loops)
+        if each.file.name == site.file and each.found.line < site.line <= each.found.end
+    ]
+    first = max((each.found.line for each in inside), default=site.line)
+    skips = [
+        each
+        for each in trace.once(SourceFiles).each(branches)
+        if each.file.name == site.file and first < each.found.line < site.line
+        if any(arm.ends is ast.Continue and arm.last < site.line for arm in each.found.arms)
+    ]
+    return skips[-1].site if skips else None
+
+
+def left_at(trace: Trace, site: Site) -> Site | None:
+    """Where a loop around a line ends: the only branch that leaves it, or else the loop itself."""
+    around = [
+        each
+        for each in trace.once(SourceFiles).each(loops)
+        if each.file.name == site.file and each.found.line < site.line <= each.found.end
+    ]
+    if not around:
+        return None
+    first, last = min(around, key=lambda each: each.found.line), around[-1]
+    exits = [
+        each
+        for each in trace.once(SourceFiles).each(branches)
+        if each.file.name == site.file and first.found.line < each.found.line <= first.found.end
+        if any(arm.ends in LEAVES_A_LOOP for arm in each.found.arms)
+    ]
+    return exits[0].site if len(exits) == 1 else last.site
+
+
 def _arm(statements: Sequence[ast.stmt]) -> Arm:
     last = statements[-1]
-    return Arm(statements[0].lineno, _end(last), isinstance(last, LEAVES))
+    return Arm(statements[0].lineno, _end(last), type(last))
 
 
 def _end(statement: ast.stmt) -> int:

@@ -17,7 +17,7 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, cut_in_words
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
-from gradscope.analysis.ranks.training.branches import lines_run, not_run, parted_at
+from gradscope.analysis.ranks.training.branches import lines_run, not_run, parted_at, skipped_at
 from gradscope.analysis.rules.trained.forwards import cuts_that_go_on
 from gradscope.trace.schema import NONE, Accumulate, Edge, GraphTask, Node, Op, Step
 from gradscope.trace.trace import Trace
@@ -202,7 +202,9 @@ def _cause(replicas: list[_Replica], case: _Case) -> tuple[Cause, Site]:
         return Cause(f"the loss of {rank} does not depend on what was computed from it", site), (
             used_at
         )
-    return Cause(f"{rank} ran that line without it", used_at), used_at
+    skip = skipped_at(mine, used_at)
+    by = f"; the branch{at(skip)} may have left it out" if skip else ""
+    return Cause(f"{rank} ran that line without it{by}", skip or used_at), used_at
 
 
 def _step_of(replica: _Replica, number: int) -> int:

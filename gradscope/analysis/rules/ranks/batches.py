@@ -10,7 +10,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, site_of_row
 from gradscope.analysis.ranks.one_rank import parts
 from gradscope.analysis.ranks.replicas import same_losses
-from gradscope.analysis.ranks.training.batches import Shared, again, shared
+from gradscope.analysis.ranks.training.batches import Shared, again, origin_of, shared
 from gradscope.analysis.ranks.training.sizes import unequal_sizes
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -64,7 +64,7 @@ def unequal_batches(trace: Trace) -> Iterator[Found]:
         op = next(iter(means.values())).op
         site = site_of_row(trace, Op, op)
         shown = ", ".join(
-            f"{[*over]} on {listed([rank for rank in means if means[rank].over == over])}"
+            f"{over} on {listed([rank for rank in means if means[rank].over == over])}"
             for over in dict.fromkeys(mean.over for mean in means.values())
         )
         yield Found(
@@ -122,13 +122,13 @@ def shared_batches(trace: Trace) -> Iterator[Found]:
     for each in trace.once(shared):
         if any({*each.ranks} <= ranks for ranks in known):
             continue
-        site = site_of_row(trace, Op, each.first.op)
+        site = origin_of(each.part, each.first) or site_of_row(trace, Op, each.first.op)
         yield Found(
-            message=f"{_those(each)} had the same {each.many} batches in a row{at(site)}",
+            message=f"{_those(each)}{at(site)}",
             site=site,
             evidence=(Evidence(Op.TABLE, each.first.op),),
-            why=f"the statistics of {each.many} of {each.of} batches are equal on both ranks: they "
-            "repeat each other's work",
+            why=f"the statistics of {each.many} of {each.of} batches{' of an epoch' * each.epochs} "
+            "are equal on both ranks: they repeat each other's work",
             fix="give each rank its own part of the data with DistributedSampler",
             certainty=Certainty.INFERRED,
         )
@@ -188,11 +188,12 @@ def same_order(trace: Trace) -> Iterator[Found]:
     if sampler is None:
         return
     first = every[0]
+    site = origin_of(first.part, first.first) or sampler.site
     yield Found(
-        message=f"{listed([each.rank for each in every]).capitalize()} had the same {first.every} "
-        f"batches in the same order {first.times} times: set_epoch of the "
+        message=f"{listed([each.part.rank for each in every]).capitalize()} had the same "
+        f"{first.every} batches in the same order {first.times} times{at(site)}: set_epoch of the "
         f"{SAMPLER}{at(sampler.site)} is never called",
-        site=sampler.site,
+        site=site,
         evidence=(Evidence(Op.TABLE, first.first.op), sampler.evidence),
         why="it shuffles by its seed and the number of the epoch, which stays 0",
         fix="call `sampler.set_epoch(epoch)` at the start of each epoch",
@@ -201,11 +202,13 @@ def same_order(trace: Trace) -> Iterator[Found]:
 
 
 def _those(each: Shared) -> str:
-    one, other = each.ranks
+    one, other = each.ranks if each.later >= 0 else each.ranks[::-1]
+    batches = "batch" if each.many == 1 else f"{each.many} batches"
+    if each.epochs:
+        return f"Ranks {one} and {other} had the same {batches} in each epoch"
     steps = f"{abs(each.later)} step{'s' * (abs(each.later) > 1)}"
-    if each.later > 0:
-        return f"Rank {one} and, {steps} later, rank {other}"
-    return f"Rank {other} and, {steps} later, rank {one}" if each.later else f"Ranks {one}, {other}"
+    and_ = f" and, {steps} later, rank" if each.later else " and rank"
+    return f"Rank {one}{and_} {other} had the same {batches} in a row"
 
 
 class _Called(NamedTuple):

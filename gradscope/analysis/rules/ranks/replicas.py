@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, own_site, site_of_row
 from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
+from gradscope.analysis.ranks.training.batches import data_of
 from gradscope.analysis.ranks.training.drawn import same_draws
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -138,11 +139,11 @@ def same_batches(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     for same in trace.once(same_losses):
-        site = site_of_row(trace, Op, same.op)
+        loss = site_of_row(trace, Op, same.op)
         yield Found(
             message=f"{listed(same.ranks).capitalize()} computed the same losses in all "
-            f"{same.many} backwards{at(site)}",
-            site=site,
+            f"{same.many} backwards{at(loss)}",
+            site=data_of(trace, same.ranks[0]) or loss,
             evidence=(Evidence(Op.TABLE, same.op),),
             why="replicas are equal, so their batches were: the ranks repeat each other's work",
             fix="give each rank its own part of the data with DistributedSampler, or another seed",
