@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.one_rank import parts
@@ -26,6 +27,7 @@ class SameDraws:
     drew: int  # number of steps between which numbers were drawn
     first: Done[StepAct]  # of the first rank
     seeded: Done[SeedAct] | None  # there
+    site: Site  # the line that seeded it; or that of the step
 
 
 def same_draws(trace: Trace) -> tuple[SameDraws, ...]:
@@ -33,7 +35,7 @@ def same_draws(trace: Trace) -> tuple[SameDraws, ...]:
     if "ranks" not in trace.meta:
         return ()
     every = [
-        ((group, number, states), part.rank, steps, acts.of(SeedAct))
+        ((group, number, states), part.rank, steps, acts)
         for part in trace.once(parts)
         for acts in [part.trace.once(Acts)]
         for group in dict.fromkeys(group for group, _ in replicated(part.trace))
@@ -43,12 +45,21 @@ def same_draws(trace: Trace) -> tuple[SameDraws, ...]:
     found: dict[tuple[int, ...], SameDraws] = {}
     for (_, _, states), same in several.items():
         drew = sum(a != b for a, b in pairwise(states))
-        ranks, (_, _, steps, seeds) = tuple(rank for _, rank, *_ in same), same[0]
+        ranks, (_, _, steps, acts) = tuple(rank for _, rank, *_ in same), same[0]
         if len(same) > 1 and 2 * drew >= len(states) - 1:
-            own = [act for act in seeds if not act.facts.whose and act.t < steps[0].t]
+            own = [act for act in acts.of(SeedAct) if not act.facts.whose and act.t < steps[0].t]
             last = own[-1] if own else None
-            found.setdefault(ranks, SameDraws(ranks, len(states), drew, steps[0], last))
+            site = _line(acts, last) if last else acts.site(steps[0])
+            found.setdefault(ranks, SameDraws(ranks, len(states), drew, steps[0], last, site))
     return tuple(found.values())
+
+
+def _line(acts: Acts, seeded: Done[SeedAct]) -> Site:
+    """The line that seeded, or the one that called a function only for seeding."""
+    sites = acts.sites(seeded)
+    frames = acts.trace.frames(seeded.stack)
+    only = len(sites) > 1 and bool(frames) and "seed" in frames[0].function
+    return sites[1] if only else sites[0]
 
 
 States = tuple[int, ...]

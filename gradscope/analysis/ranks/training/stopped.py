@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.lookups import grouped
+from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
+from gradscope.analysis.ranks.training.branches import left_at
 from gradscope.analysis.ranks.whose import endings
 from gradscope.trace.schema import NONE, Accumulate, GraphTask
 from gradscope.trace.trace import Trace
@@ -20,10 +22,12 @@ LEFT_ALONE = re.compile(r"closed by peer|reset by peer|timed? ?out|watchdog", re
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Ranks that ended without an error, after fewer backwards than others began."""
+    """Ranks that went on, or ended without an error, while others waited for their gradients."""
 
     ranks: tuple[int, ...]
     backwards: int  # that ended on each of them, at most
+    left_at: Site | None  # the branch that leaves the loop, or the loop
+    then: RankCall | None  # what the first of them called after it
     waiting: tuple[int, ...]
     many: int  # backwards of the first waiting rank that ended
     task: int  # the backward in which it waited; or the last one, if it waited after that
@@ -34,7 +38,7 @@ class Stopped:
 class _Ran:
     """The backwards of one rank that reached a model."""
 
-    rank: int
+    part: RankPart
     ended: tuple[int, ...]
     cut_off: int  # the last one, if it did not end, or failed because of another rank; or NONE
     ending: str
@@ -52,9 +56,8 @@ def stopped(trace: Trace) -> tuple[Stopped, ...]:
     ]
     models: dict[tuple[Group, int], list[tuple[tuple[Group, int], _Ran]]]
     models = grouped(every, lambda pair: pair[0])
-    return tuple(
-        found for several in models.values() for found in _stopped([ran for _, ran in several])
-    )
+    found = (_stopped(trace, [ran for _, ran in several]) for several in models.values())
+    return tuple(each for each in found if each is not None)
 
 
 def _ran(part: RankPart, parameters: tuple[int, ...], ending: str) -> _Ran:
@@ -68,27 +71,36 @@ def _ran(part: RankPart, parameters: tuple[int, ...], ending: str) -> _Ran:
     ended = tuple(row.id for row in rows if row.id in reached and row.end != NONE and not row.error)
     last = rows[-1] if rows else None
     cut_off = last and (last.end == NONE or LEFT_ALONE.search(last.error))
-    return _Ran(part.rank, ended, last.id if last and cut_off else NONE, ending)
+    return _Ran(part, ended, last.id if last and cut_off else NONE, ending)
 
 
-def _stopped(ranks: list[_Ran]) -> Iterator[Stopped]:
-    left = [each for each in ranks if each.ending == OK]
-    waiting = [
-        each
-        for each in ranks
-        if each.ending != OK and (each.cut_off != NONE or LEFT_ALONE.search(each.ending))
-    ]
-    if not left or not waiting:
-        return
-    many = max(len(each.ended) for each in left)
-    first = waiting[0]
-    if not many or any(len(each.ended) < many for each in waiting):
-        return
-    yield Stopped(
-        tuple(each.rank for each in left),
+def _stopped(trace: Trace, ranks: list[_Ran]) -> Stopped | None:
+    if any(each.ending not in ("", OK) and not LEFT_ALONE.search(each.ending) for each in ranks):
+        return None  # an exception of the program
+    waiting = [each for each in ranks if each.cut_off != NONE]
+    left = [each for each in ranks if each.cut_off == NONE]
+    if not waiting:  # before a forward, ranks exchange the buffers of a model
+        waiting = [each for each in ranks if LEFT_ALONE.search(each.ending)]
+        left = [each for each in ranks if each.ending == OK]
+    many = max((len(each.ended) for each in left), default=0)
+    if not waiting or not many or any(len(each.ended) < many for each in waiting):
+        return None
+    first, gone = waiting[0], left[0]
+    tasks = gone.part.trace.table(GraphTask)
+    last = tasks.row(gone.ended[-1])
+    return Stopped(
+        tuple(each.part.rank for each in left),
         many,
-        tuple(each.rank for each in waiting),
+        left_at(gone.part.trace, own_site(gone.part.trace, last.stack)),
+        _then(trace, gone.part.rank, last.end),
+        tuple(each.part.rank for each in waiting),
         len(first.ended),
         first.ended[-1] if first.cut_off == NONE else first.cut_off,
         first.cut_off != NONE,
     )
+
+
+def _then(trace: Trace, rank: int, since: int) -> RankCall | None:
+    """The last collective that a rank called after this time."""
+    calls = [call for group in trace.once(grouped_calls) for call in group.calls.get(rank, ())]
+    return max((e for e in calls if e.begin >= since), key=lambda call: call.begin, default=None)

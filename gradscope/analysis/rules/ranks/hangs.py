@@ -163,18 +163,23 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     for each in trace.once(stopped):
-        site = site_of_row(trace, GraphTask, each.task)
+        waited = site_of_row(trace, GraphTask, each.task)
+        site = each.left_at or waited
         number = each.many + each.inside
         when = f"in backward {number}" if each.inside else f"after backward {number}"
+        gone = "had ended without an error"
+        if each.then:
+            gone = f"had called {each.then.name}{at(own_site(trace, each.then.stack))}"
         yield Found(
-            message=f"{listed(each.ranks).capitalize()} stopped after {each.backwards} backwards, "
-            f"and {listed(each.waiting)} waited for gradients {when}{at(site)}",
+            message=f"{listed(each.ranks).capitalize()} left the loop after {each.backwards} "
+            f"backwards{at(site)}, and {listed(each.waiting)} waited for gradients {when}"
+            f"{at(waited)}",
             site=site,
             evidence=(Evidence(GraphTask.TABLE, each.task),),
             why=f"DistributedDataParallel exchanges data with all ranks in each step, and "
-            f"{listed(each.ranks)} had ended without an error",
+            f"{listed(each.ranks)} {gone}",
             fix="give all ranks the same number of batches (DistributedSampler with "
-            "drop_last=True), or train within `with model.join():`",
+            "drop_last=True), or make the condition that ends the loop the same on all ranks",
             certainty=Certainty.INFERRED,
         )
 

@@ -198,10 +198,8 @@ def same_random_numbers(trace: Trace) -> Iterator[Found]:
     for same in trace.once(same_draws):
         if any({*same.ranks} <= ranks for ranks in known):
             continue
-        seeded = same.seeded
-        site = own_site(trace, seeded.stack if seeded else same.first.stack)
-        act = seeded or same.first
-        by = f" after the generator was seeded{at(site)}" if seeded else ""
+        site, act = same.site, same.seeded or same.first
+        by = f" after the generator was seeded{at(site)}" if same.seeded else ""
         yield Found(
             message=f"{listed(same.ranks).capitalize()} drew the same random numbers in each of "
             f"{same.steps} steps{by}",
