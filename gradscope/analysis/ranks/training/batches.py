@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscope.analysis.identity.sites import Site, own_site
+from gradscope.analysis.identity.sites import Site, own_site, site_of_row
 from gradscope.analysis.lookups import Ids, grouped
 from gradscope.analysis.program.acts import Acts, Origins
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
+from gradscope.analysis.ranks.training.branches import loop_around
 from gradscope.trace.schema import NONE, CameInAct, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
 
@@ -146,11 +147,9 @@ def again(trace: Trace) -> tuple[Again, ...]:
     found = []
     for each in trace.once(fed):
         for inputs in each.slots.values():
-            looks = [one.look for one in inputs]
-            every = _period(looks)
-            if every:
-                times = len(looks) // every
-                found.append(Again(each.part, inputs[0], every, times))
+            if epoch := _epoch(inputs):
+                times = len(inputs) // len(epoch)
+                found.append(Again(each.part, inputs[0], len(epoch), times))
                 break
     return tuple(found)
 
@@ -161,6 +160,12 @@ def origin_of(part: RankPart, passed: Input) -> Site | None:
     if found is None or found.by in DRAWS or found.act.step != passed.step:
         return None
     return found.site if found.site.place else None
+
+
+def given_at(part: RankPart, passed: Input) -> Site:
+    """The line at which data was made in its step, or the loop around the call that took it."""
+    used = site_of_row(part.trace, Op, passed.op)
+    return origin_of(part, passed) or loop_around(part.trace, used) or used
 
 
 def data_of(trace: Trace, rank: int) -> Site | None:
@@ -262,12 +267,14 @@ def _differ(one: Fed, slot: Slot) -> bool:
 
 def _shared(one: Fed, other: Fed, slot: Slot) -> Shared | None:
     mine, theirs = one.slots[slot], other.slots[slot]
-    every = _period([each.look for each in mine])
-    if every and every == _period([each.look for each in theirs]):
-        known = {each.look for each in theirs}
-        both = [each for each in mine[:every] if each.look in known]
+    epoch, their_epoch = _epoch(mine), _epoch(theirs)
+    if epoch and len(epoch) == len(their_epoch):
+        many = len({*epoch} & {*their_epoch})
+        first = next((each for each in mine if each.look in their_epoch), None)
         ranks = one.part.rank, other.part.rank
-        return Shared(ranks, one.part, both[0], 0, len(both), every, epochs=True) if both else None
+        if first is None:
+            return None
+        return Shared(ranks, one.part, first, 0, many, len(epoch), epochs=True)
     fewer = min(len(mine), len(theirs))
     best: Shared | None = None
     for later in range(-FARTHEST, FARTHEST + 1):
@@ -284,11 +291,17 @@ def _shared(one: Fed, other: Fed, slot: Slot) -> Shared | None:
     return best
 
 
-def _period(looks: Sequence[Look | None]) -> int:
-    """The number of batches after which all of them come again in the same order; or 0."""
-    if len(looks) < 2 * SHORTEST or None in looks:
-        return 0
-    every = looks.index(looks[0], 1) if looks[0] in looks[1:] else 0
-    if every < SHORTEST or len(looks) < 2 * every or len({*looks[:every]}) < every:
-        return 0
-    return every if all(a == b for a, b in zip(looks, looks[every:], strict=False)) else 0
+def _epoch(inputs: Sequence[Input]) -> tuple[Look, ...]:
+    """The batches after which all of them come again in the same order; none if they do not.
+
+    Single ones may not have been measured.
+    """
+    looks = [each.look for each in inputs]
+    for every in range(SHORTEST, len(looks) // 2 + 1):
+        pairs = [(a, b) for a, b in zip(looks, looks[every:], strict=False) if a and b]
+        if len(pairs) >= every - 1 and all(a == b for a, b in pairs):
+            known = (next(filter(None, looks[at::every]), None) for at in range(every))
+            found = tuple(each for each in known if each is not None)
+            if len(found) == every == len({*found}):
+                return found
+    return ()

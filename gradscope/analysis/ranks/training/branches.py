@@ -128,12 +128,7 @@ def _left_before(every: Sequence[InSource[Branch]], only_here: set[int]) -> Site
 
 def skipped_at(trace: Trace, site: Site) -> Site | None:
     """The last branch before a line of a loop that can leave a round of it before that line."""
-    inside = [
-        each
-        for each in trace.once(SourceFiles).each(loops)
-        if each.file.name == site.file and each.found.line < site.line <= each.found.end
-    ]
-    first = max((each.found.line for each in inside), default=site.line)
+    first = max((each.found.line for each in _loops_around(trace, site)), default=site.line)
     skips = [
         each
         for each in trace.once(SourceFiles).each(branches)
@@ -143,23 +138,34 @@ def skipped_at(trace: Trace, site: Site) -> Site | None:
     return skips[-1].site if skips else None
 
 
+def loop_around(trace: Trace, site: Site) -> Site | None:
+    """The innermost loop around a line."""
+    around = _loops_around(trace, site)
+    return around[-1].site if around else None
+
+
 def left_at(trace: Trace, site: Site) -> Site | None:
     """Where a loop around a line ends: the only branch that leaves it, or else the loop itself."""
-    around = [
+    around = _loops_around(trace, site)
+    if not around:
+        return None
+    outer = around[0].found
+    exits = [
+        each
+        for each in trace.once(SourceFiles).each(branches)
+        if each.file.name == site.file and outer.line < each.found.line <= outer.end
+        if any(arm.ends in LEAVES_A_LOOP for arm in each.found.arms)
+    ]
+    return exits[0].site if len(exits) == 1 else around[-1].site
+
+
+def _loops_around(trace: Trace, site: Site) -> list[InSource[Rounds]]:
+    """The loops around a line, the outermost first."""
+    return [
         each
         for each in trace.once(SourceFiles).each(loops)
         if each.file.name == site.file and each.found.line < site.line <= each.found.end
     ]
-    if not around:
-        return None
-    first, last = min(around, key=lambda each: each.found.line), around[-1]
-    exits = [
-        each
-        for each in trace.once(SourceFiles).each(branches)
-        if each.file.name == site.file and first.found.line < each.found.line <= first.found.end
-        if any(arm.ends in LEAVES_A_LOOP for arm in each.found.arms)
-    ]
-    return exits[0].site if len(exits) == 1 else last.site
 
 
 def _arm(statements: Sequence[ast.stmt]) -> Arm:

@@ -10,7 +10,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, site_of_row
 from gradscope.analysis.ranks.one_rank import parts
 from gradscope.analysis.ranks.replicas import same_losses
-from gradscope.analysis.ranks.training.batches import Shared, again, origin_of, shared
+from gradscope.analysis.ranks.training.batches import Shared, again, given_at, shared
 from gradscope.analysis.ranks.training.sizes import unequal_sizes
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -122,7 +122,7 @@ def shared_batches(trace: Trace) -> Iterator[Found]:
     for each in trace.once(shared):
         if any({*each.ranks} <= ranks for ranks in known):
             continue
-        site = origin_of(each.part, each.first) or site_of_row(trace, Op, each.first.op)
+        site = given_at(each.part, each.first)
         yield Found(
             message=f"{_those(each)}{at(site)}",
             site=site,
@@ -188,7 +188,7 @@ def same_order(trace: Trace) -> Iterator[Found]:
     if sampler is None:
         return
     first = every[0]
-    site = origin_of(first.part, first.first) or sampler.site
+    site = given_at(first.part, first.first)
     yield Found(
         message=f"{listed([each.part.rank for each in every]).capitalize()} had the same "
         f"{first.every} batches in the same order {first.times} times{at(site)}: set_epoch of the "
