@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.identity.leaves import fill_leaves
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.identity.sites import Site, site_of_row
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
+from gradscope.analysis.ranks.training.branches import loop_around
 from gradscope.analysis.timing.by_line import ProgramCalls
 from gradscope.analysis.timing.durations import node_runs
 from gradscope.trace.schema import NONE, Accumulate, GraphTask, Node, Step
@@ -56,7 +57,8 @@ class SlowRank:
     last: int  # number of them in which it came last
     late: int  # after the last of the others
     share: float  # of the time of all steps
-    site: Site  # the line, or the name of a span
+    name: str  # the line, or the name of a span: "train.py:41", "DataLoader"
+    site: Site  # the line; for a span, the loop around the backward
     before: bool  # whether the time passed before calls of the line, and not in them
     took: int
     others: int  # the same on the rank that took most of the others
@@ -67,7 +69,7 @@ class SlowRank:
 class _Paced:
     """When one rank began its last backward of each step, and what it spent before."""
 
-    rank: int
+    part: RankPart
     begins: Mapping[int, int]  # by the number of the step
     lasts: Mapping[int, int]  # the times of steps
     tasks: Mapping[int, int]
@@ -99,7 +101,7 @@ def _paced(part: RankPart, held: set[int]) -> _Paced:
     steps = [row for row in trace.rows(Step) if row.end != NONE]
     lines, sites = _by_line(trace, numbers)
     return _Paced(
-        part.rank,
+        part,
         {numbers[row.step]: row.begin for row in rows},
         {row.number: row.end - row.begin for row in steps},
         {numbers[row.step]: row.id for row in rows},
@@ -155,17 +157,23 @@ def _slow(ranks: list[_Paced]) -> SlowRank | None:
     if found is None:
         return None
     _, (place, before), took, most = found
+    slow, task = ranks[slowest], ranks[slowest].tasks[steps[0]]
+    site, own = slow.sites[place], slow.part.trace
+    if not site.file:
+        called = site_of_row(own, GraphTask, task)
+        site = loop_around(own, called) or called
     return SlowRank(
-        ranks[slowest].rank,
+        slow.part.rank,
         len(steps),
         int(np.count_nonzero(late > 0)),
         int(delay),
         share,
-        ranks[slowest].sites[place],
+        place,
+        site,
         before,
         int(took),
         int(most),
-        ranks[slowest].tasks[steps[0]],
+        task,
     )
 
 

@@ -77,7 +77,7 @@ def slow_rank(trace: Trace) -> Iterator[Found]:
 
 def _where(slow: SlowRank) -> str:
     how = "passed before" if slow.before else "were spent in"
-    return f"{_ms(slow.took)} {how} {slow.site}, on others {_ms(slow.others)}"
+    return f"{_ms(slow.took)} {how} {slow.name}, on others {_ms(slow.others)}"
 
 
 def _ms(ns: int) -> str:
