@@ -189,8 +189,8 @@ def _lines(
         took, most = float(np.median(times)), float(np.median(theirs[key]))
         rest = (all_mine - took) / max(all_theirs - most, 1)
         factor = CLEARLY * max(rest, nodes, 1)
-        low, high = np.percentile(times, 25), np.percentile(theirs[key], 90)
-        if took - most >= delay / 2 and low > factor * high:
+        low, high = np.percentile(times, 25), np.percentile(theirs[key], 75)
+        if took - most >= delay / 2 and low > max(high, factor * most):
             yield took - most, key, took, most
 
 

@@ -19,6 +19,7 @@ from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.ranks.training.branches import lines_run, not_run, parted_at, skipped_at
 from gradscope.analysis.rules.trained.forwards import cuts_that_go_on
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Accumulate, Edge, GraphTask, Node, Op, Step
 from gradscope.trace.trace import Trace
 
@@ -193,18 +194,26 @@ def _cause(replicas: list[_Replica], case: _Case) -> tuple[Cause, Site]:
         branch = parted_at(mine, missed, ran, lines_run(theirs, their_step))
         parting = f": the branch{at(branch)} parted them" if branch else ""
         return Cause(f"{rank} did not run that line{parting}", branch or used_at), used_at
-    ops = mine.table(Op)
-    inputs = ops.ragged("inputs")
-    takes = np.unique(inputs.owners[inputs.values == tensor])
-    takes = takes[ops["step"][takes] == step]
-    if len(takes):
-        site = own_site(mine, int(ops["stack"][takes[0]]))
+    stack = _taken_at(mine, tensor, step)
+    if stack != NONE:
+        site = own_site(mine, stack)
         return Cause(f"the loss of {rank} does not depend on what was computed from it", site), (
             used_at
         )
     skip = skipped_at(mine, used_at)
     by = f"; the branch{at(skip)} may have left it out" if skip else ""
     return Cause(f"{rank} ran that line without it{by}", skip or used_at), used_at
+
+
+def _taken_at(trace: Trace, tensor: int, step: int) -> int:
+    """The stack of a call of a step that computed with this leaf and did not write it; or NONE."""
+    ops = trace.table(Op)
+    reads, writes = (
+        distinct(cells.owners[cells.values == tensor])
+        for cells in (ops.ragged("inputs"), ops.ragged("outputs"))
+    )
+    takes = reads[(ops["step"][reads] == step) & ~np.isin(reads, writes)]
+    return int(ops["stack"][takes[0]]) if len(takes) else NONE
 
 
 def _step_of(replica: _Replica, number: int) -> int:
