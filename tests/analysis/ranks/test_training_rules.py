@@ -70,7 +70,7 @@ dist.destroy_process_group()
 ODD = "rank == 1 and step == 2"
 USED = {
     "branch": ("if odd:", "rank 1 did not run that line: the branch"),
-    "cut": ("# cut here", "`detach()` cut the graph"),
+    "cut": ("# cut here", "detach() cut the graph"),
     "expert": ("# one of them", "ran that line without it"),
     "skip": ("# skipped here", "may have left it out"),
 }

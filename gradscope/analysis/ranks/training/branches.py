@@ -19,7 +19,7 @@ Line = tuple[str, int]
 """A file and the number of a line."""
 
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-LEAVES_A_LOOP = (ast.Return, ast.Break)
+LEAVES_A_ROUND = (ast.Return, ast.Break, ast.Continue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ def loop_around(trace: Trace, site: Site) -> Site | None:
     return around[-1].site if around else None
 
 
-def left_at(trace: Trace, site: Site) -> Site | None:
-    """Where a loop around a line ends: the only branch that leaves it, or else the loop itself."""
+def ending_early(trace: Trace, site: Site) -> Site | None:
+    """The only branch in the loops around a line that leaves them, or a round of them."""
     around = _loops_around(trace, site)
     if not around:
         return None
@@ -154,9 +154,9 @@ def left_at(trace: Trace, site: Site) -> Site | None:
         each
         for each in trace.once(SourceFiles).each(branches)
         if each.file.name == site.file and outer.line < each.found.line <= outer.end
-        if any(arm.ends in LEAVES_A_LOOP for arm in each.found.arms)
+        if any(arm.ends in LEAVES_A_ROUND for arm in each.found.arms)
     ]
-    return exits[0].site if len(exits) == 1 else around[-1].site
+    return exits[0].site if len(exits) == 1 else None
 
 
 def _loops_around(trace: Trace, site: Site) -> list[InSource[Rounds]]:

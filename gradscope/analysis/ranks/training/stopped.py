@@ -10,7 +10,7 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
-from gradscope.analysis.ranks.training.branches import left_at
+from gradscope.analysis.ranks.training.branches import ending_early, loop_around
 from gradscope.analysis.ranks.whose import endings
 from gradscope.trace.schema import NONE, Accumulate, GraphTask
 from gradscope.trace.trace import Trace
@@ -26,7 +26,8 @@ class Stopped:
 
     ranks: tuple[int, ...]
     backwards: int  # that ended on each of them, at most
-    left_at: Site | None  # the branch that leaves the loop, or the loop
+    loop: Site | None  # around the last of them
+    branch: Site | None  # the only one that leaves the loop, or a round of it
     then: RankCall | None  # what the first of them called after it
     waiting: tuple[int, ...]
     many: int  # backwards of the first waiting rank that ended
@@ -88,10 +89,13 @@ def _stopped(trace: Trace, ranks: list[_Ran]) -> Stopped | None:
     first, gone = waiting[0], left[0]
     tasks = gone.part.trace.table(GraphTask)
     last = tasks.row(gone.ended[-1])
+    own = gone.part.trace
+    called = own_site(own, last.stack)
     return Stopped(
         tuple(each.part.rank for each in left),
         many,
-        left_at(gone.part.trace, own_site(gone.part.trace, last.stack)),
+        loop_around(own, called),
+        ending_early(own, called),
         _then(trace, gone.part.rank, last.end),
         tuple(each.part.rank for each in waiting),
         len(first.ended),

@@ -16,7 +16,8 @@ from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.functions import last_name
-from gradscope.trace.schema import Op
+from gradscope.analysis.timing.by_line import LOADING
+from gradscope.trace.schema import Op, Span
 from gradscope.trace.trace import Trace
 
 SAMPLER = "DistributedSampler"
@@ -183,7 +184,7 @@ def same_order(trace: Trace) -> Iterator[Found]:
                 optimizer.step()
         dist.destroy_process_group()
     """
-    every = trace.once(again)
+    every = trace.once(again) if LOADING in trace.table(Span).texts("name") else ()
     sampler = trace.once(_never_told) if every else None
     if sampler is None:
         return

@@ -164,20 +164,19 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
     """
     for each in trace.once(stopped):
         waited = site_of_row(trace, GraphTask, each.task)
-        site = each.left_at or waited
         number = each.many + each.inside
         when = f"in backward {number}" if each.inside else f"after backward {number}"
-        gone = "had ended without an error"
+        gone = "ended without an error"
         if each.then:
-            gone = f"had called {each.then.name}{at(own_site(trace, each.then.stack))}"
+            gone = f"called {each.then.name}{at(own_site(trace, each.then.stack))}"
+        branch = f"; the branch{at(each.branch)} may have left out a batch" if each.branch else ""
         yield Found(
-            message=f"{listed(each.ranks).capitalize()} left the loop after {each.backwards} "
-            f"backwards{at(site)}, and {listed(each.waiting)} waited for gradients {when}"
-            f"{at(waited)}",
-            site=site,
+            message=f"{listed(each.ranks).capitalize()} ran only {each.backwards} backwards, and "
+            f"{listed(each.waiting)} waited for gradients {when}{at(waited)}",
+            site=each.branch or each.loop or waited,
             evidence=(Evidence(GraphTask.TABLE, each.task),),
-            why=f"DistributedDataParallel exchanges data with all ranks in each step, and "
-            f"{listed(each.ranks)} {gone}",
+            why="DistributedDataParallel exchanges data with all ranks in each step, and then "
+            f"{listed(each.ranks)} {gone}{branch}",
             fix="give all ranks the same number of batches (DistributedSampler with "
             "drop_last=True), or make the condition that ends the loop the same on all ranks",
             certainty=Certainty.INFERRED,
