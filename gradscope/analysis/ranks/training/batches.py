@@ -42,7 +42,7 @@ SHORTEST = 3
 """Least number of batches of an epoch."""
 
 
-class Slot(NamedTuple):
+class InputSlot(NamedTuple):
     """An argument of a call of a step."""
 
     place: str  # "train.py:41"
@@ -50,7 +50,7 @@ class Slot(NamedTuple):
     number: int  # among those of this line and operation in a step
 
 
-class Look(NamedTuple):
+class BatchLook(NamedTuple):
     """Statistics of a tensor, which differ if values do."""
 
     many: int  # number of elements
@@ -66,11 +66,11 @@ class Input:
     """What a rank passed in one slot in one step."""
 
     step: int  # its id
-    slot: Slot
+    slot: InputSlot
     tensor: int
     shape: tuple[int, ...]
     op: int  # the call that took it
-    look: Look | None  # None: not measured, or it does not tell batches apart
+    look: BatchLook | None  # None: not measured, or it does not tell batches apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Fed:
 
     part: RankPart
     groups: frozenset[Group]  # whose models it holds
-    slots: Mapping[Slot, tuple[Input, ...]]
+    slots: Mapping[InputSlot, tuple[Input, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def fed(trace: Trace) -> tuple[Fed, ...]:
     return tuple(found)
 
 
-def grouped_by_slot(trace: Trace) -> dict[Slot, tuple[Input, ...]]:
+def grouped_by_slot(trace: Trace) -> dict[InputSlot, tuple[Input, ...]]:
     """The slots of the trace of one process. What is drawn in each step tells nothing apart."""
     found = grouped(_inputs(trace), lambda each: each.slot)
     drawn = _drawn(trace)
@@ -198,7 +198,7 @@ def _inputs(trace: Trace) -> Iterator[Input]:
                 continue
             number = numbers[row.step, place, row.name]
             numbers[row.step, place, row.name] += 1
-            slot = Slot(place, row.name, number)
+            slot = InputSlot(place, row.name, number)
             yield Input(row.step, slot, tensor, facts.shape, row.id, looks.get(tensor))
 
 
@@ -209,14 +209,14 @@ def _takers(trace: Trace) -> Ids:
     return np.flatnonzero(chosen)
 
 
-def _looks(trace: Trace) -> dict[int, Look]:
+def _looks(trace: Trace) -> dict[int, BatchLook]:
     """The statistics of tensors that tell them apart, by tensor."""
     values = trace.table(Value)
     chosen = (values["place"] == Place.LEAF) & (values["tensor"] != NONE)
     whole = _whole_numbers(trace)
     found = {}
     for row in values.take(np.flatnonzero(chosen)):
-        look = Look(row.count, row.zero, row.min, row.max, row.mean, row.rms)
+        look = BatchLook(row.count, row.zero, row.min, row.max, row.mean, row.rms)
         if not _is_plain(look) and (row.tensor not in whole or row.max - row.min >= WIDE):
             found[row.tensor] = look
     return found
@@ -228,7 +228,7 @@ def _whole_numbers(trace: Trace) -> set[int]:
     return {id for id, dtype in dtypes if not dtype.startswith(("float", "bfloat", "complex"))}
 
 
-def _is_plain(look: Look) -> bool:
+def _is_plain(look: BatchLook) -> bool:
     """Whether it has at most two different values, as a mask has, or is not finite."""
     if not look.min < look.max:
         return True
@@ -260,12 +260,12 @@ def _used_in(trace: Trace) -> set[tuple[int, int]]:
 # -- comparison -----------------------------------------------------------------------------------
 
 
-def _differ(one: Fed, slot: Slot) -> bool:
+def _differ(one: Fed, slot: InputSlot) -> bool:
     """Whether several batches of a rank can be told apart by what it passed there."""
     return len({each.look for each in one.slots.get(slot, ()) if each.look}) >= FEWEST
 
 
-def _shared(one: Fed, other: Fed, slot: Slot) -> Shared | None:
+def _shared(one: Fed, other: Fed, slot: InputSlot) -> Shared | None:
     mine, theirs = one.slots[slot], other.slots[slot]
     epoch, their_epoch = _epoch(mine), _epoch(theirs)
     if epoch and len(epoch) == len(their_epoch):
@@ -291,7 +291,7 @@ def _shared(one: Fed, other: Fed, slot: Slot) -> Shared | None:
     return best
 
 
-def _epoch(inputs: Sequence[Input]) -> tuple[Look, ...]:
+def _epoch(inputs: Sequence[Input]) -> tuple[BatchLook, ...]:
     """The batches after which all of them come again in the same order; none if they do not.
 
     Single ones may not have been measured.

@@ -21,7 +21,7 @@ LEFT_ALONE = re.compile(r"closed by peer|reset by peer|timed? ?out|watchdog", re
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StoppedRanks:
     """Ranks that went on, or ended without an error, while others waited for their gradients."""
 
     ranks: tuple[int, ...]
@@ -45,7 +45,7 @@ class _Ran:
     ending: str
 
 
-def stopped(trace: Trace) -> tuple[Stopped, ...]:
+def stopped(trace: Trace) -> tuple[StoppedRanks, ...]:
     """One for each model of DistributedDataParallel; none in the trace of one process."""
     if "ranks" not in trace.meta:
         return ()
@@ -75,7 +75,7 @@ def _ran(part: RankPart, parameters: tuple[int, ...], ending: str) -> _Ran:
     return _Ran(part, ended, last.id if last and cut_off else NONE, ending)
 
 
-def _stopped(trace: Trace, ranks: list[_Ran]) -> Stopped | None:
+def _stopped(trace: Trace, ranks: list[_Ran]) -> StoppedRanks | None:
     if any(each.ending not in ("", OK) and not LEFT_ALONE.search(each.ending) for each in ranks):
         return None  # an exception of the program
     waiting = [each for each in ranks if each.cut_off != NONE]
@@ -91,7 +91,7 @@ def _stopped(trace: Trace, ranks: list[_Ran]) -> Stopped | None:
     last = tasks.row(gone.ended[-1])
     own = gone.part.trace
     called = own_site(own, last.stack)
-    return Stopped(
+    return StoppedRanks(
         tuple(each.part.rank for each in left),
         many,
         loop_around(own, called),

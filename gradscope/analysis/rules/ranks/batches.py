@@ -142,8 +142,7 @@ def shared_batches(trace: Trace) -> Iterator[Found]:
 def same_order(trace: Trace) -> Iterator[Found]:
     """Each epoch had the same batches in the same order: DistributedSampler.set_epoch is missing.
 
-    A DistributedSampler shuffles with a generator that it seeds with its seed and the number of the
-    epoch. Without `set_epoch` that is 0 in each epoch.
+    A DistributedSampler shuffles by its seed and the number that `set_epoch` gives it, at first 0.
 
     Bad:
         import torch.distributed as dist

@@ -37,71 +37,61 @@ def unused_on_some_ranks(trace: Trace) -> Iterator[Found]:
         import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
 
-        class Net(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.body, self.scale = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
-
+        class Net(torch.nn.ModuleList):
             def forward(self, x, scaled):
-                out = self.body(x)
+                out = self[0](x)
                 if scaled:
-                    out = out * self.scale(x)
+                    out = out * self[1](x)
                 return out
 
         dist.init_process_group("gloo")
-        model = DistributedDataParallel(Net(), find_unused_parameters=True)
+        net = Net(torch.nn.Linear(4, 2) for _ in range(2))
+        model = DistributedDataParallel(net, find_unused_parameters=True)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        torch.manual_seed(dist.get_rank())
-        for step in range(3):
-            optimizer.zero_grad()
-            scaled = dist.get_rank() == 0 or step < 2
-            model(torch.randn(8, 4), scaled).square().mean().backward()
-            optimizer.step()
+        model(torch.randn(8, 4), scaled=dist.get_rank() == 0).square().mean().backward()
+        optimizer.step()
         dist.destroy_process_group()
 
     Good:
         import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
 
-        class Net(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.body, self.scale = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
-
+        class Net(torch.nn.ModuleList):
             def forward(self, x, scaled):
-                out = self.body(x)
+                out = self[0](x)
                 if scaled:
-                    out = out * self.scale(x)
+                    out = out * self[1](x)
                 return out
 
         dist.init_process_group("gloo")
-        model = DistributedDataParallel(Net(), find_unused_parameters=True)
+        net = Net(torch.nn.Linear(4, 2) for _ in range(2))
+        model = DistributedDataParallel(net, find_unused_parameters=True)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        torch.manual_seed(dist.get_rank())
-        for step in range(3):
-            optimizer.zero_grad()
-            scaled = step < 2
-            model(torch.randn(8, 4), scaled).square().mean().backward()
-            optimizer.step()
+        model(torch.randn(8, 4), scaled=True).square().mean().backward()
+        optimizer.step()
         dist.destroy_process_group()
     """
     ended = endings(trace)
     for unused in trace.once(unused_on_some):
         raised = any(UNFINISHED in ended.get(rank, "") for rank in unused.ranks)
-        yield Found(
-            message=_message(unused),
-            site=unused.cause.site if unused.cause.site.place else unused.used_at,
-            evidence=(
-                Evidence(GraphTask.TABLE, unused.task),
-                *few_tensors(unused.part.trace, unused.tensors),
-            ),
-            why=f"{unused.cause.words}; {AVERAGED}",
-            fix="if it is not intended, make the condition the same on all ranks, or let each "
-            "rank's loss depend on all parameters",
-            certainty=Certainty.INFERRED,
-            severity=Severity.WARNING if raised else None,
-            parameters=frozenset(unused.tensors),
-        )
+        yield _found(unused, Severity.WARNING if raised else Severity.NOTE)
+
+
+def _found(unused: UnusedOnSome, severity: Severity) -> Found:
+    return Found(
+        message=_message(unused),
+        site=unused.cause.site if unused.cause.site.place else unused.used_at,
+        evidence=(
+            Evidence(GraphTask.TABLE, unused.task),
+            *few_tensors(unused.part.trace, unused.tensors),
+        ),
+        why=f"{unused.cause.words}; {AVERAGED}",
+        fix="if it is not intended, make the condition the same on all ranks, or let each "
+        "rank's loss depend on all parameters",
+        certainty=Certainty.INFERRED,
+        severity=severity,
+        parameters=frozenset(unused.tensors),
+    )
 
 
 def _message(unused: UnusedOnSome) -> str:
