@@ -36,7 +36,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """An `if`, or a `match`."""
+    """An `if`, a `match`, or a handler of a `try`."""
 
     line: int
     end: int  # of the function that it is in
@@ -46,15 +46,10 @@ class Branch:
 def branches(tree: ast.Module) -> Iterator[Branch]:
     """All branches of a file, those of a function in the order of lines."""
     for _, body in functions(tree):
-        found = [each for each in own_statements(body) if isinstance(each, ast.If | ast.Match)]
         end = max((_end(each) for each in body), default=0)
-        for each in found:
-            several = (
-                [each.body, each.orelse]
-                if isinstance(each, ast.If)
-                else [case.body for case in each.cases]
-            )
-            yield Branch(each.lineno, end, tuple(_arm(arm) for arm in several if arm))
+        for each in own_statements(body):
+            for line, ways in _branches(each):
+                yield Branch(line, end, tuple(_arm(way) for way in ways if way))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +161,18 @@ def _loops_around(trace: Trace, site: Site) -> list[InSource[Rounds]]:
         for each in trace.once(SourceFiles).each(loops)
         if each.file.name == site.file and each.found.line < site.line <= each.found.end
     ]
+
+
+def _branches(statement: ast.stmt) -> Iterator[tuple[int, list[list[ast.stmt]]]]:
+    """The lines of the branches of a statement, and the statements of each of their cases."""
+    match statement:
+        case ast.If(body=body, orelse=otherwise):
+            yield statement.lineno, [body, otherwise]
+        case ast.Match(cases=cases):
+            yield statement.lineno, [case.body for case in cases]
+        case ast.Try(handlers=handlers):
+            for handler in handlers:
+                yield handler.lineno, [handler.body]
 
 
 def _arm(statements: Sequence[ast.stmt]) -> Arm:
