@@ -203,10 +203,14 @@ def _inputs(trace: Trace) -> Iterator[Input]:
 
 
 def _takers(trace: Trace) -> Ids:
-    """The positions of calls of the forward pass that created a node."""
-    ops = trace.table(Op)
-    chosen = (ops["node"] != NONE) & (ops["task"] == NONE) & (ops["step"] != NONE)
-    return np.flatnonzero(chosen)
+    """The positions of calls of the forward pass that created a node and took data."""
+    ops, tensors = trace.table(Op), trace.table(Tensor)
+    inputs = ops.ragged("inputs")
+    data = tensors["id"][(tensors["op"] == NONE) & ~tensors["requires_grad"]]
+    takes = np.zeros(len(ops), bool)
+    takes[inputs.owners[np.isin(inputs.values, data)]] = True
+    forward = (ops["node"] != NONE) & (ops["task"] == NONE) & (ops["step"] != NONE)
+    return np.flatnonzero(takes & forward)
 
 
 def _looks(trace: Trace) -> dict[int, BatchLook]:
@@ -236,25 +240,17 @@ def _is_plain(look: BatchLook) -> bool:
 
 
 def _drawn(trace: Trace) -> set[int]:
-    """Tensors with random numbers that were drawn in the step that used them."""
-    acts = trace.once(Acts).of(CameInAct)
-    return {
-        tensor
-        for act in acts
-        if act.facts.by in DRAWS and act.step != NONE
-        for tensor in act.tensors
-        if (act.step, tensor) in trace.once(_used_in)
-    }
-
-
-def _used_in(trace: Trace) -> set[tuple[int, int]]:
-    """Steps, except for the first one, and the tensors that were passed in them."""
+    """Tensors with random numbers that were drawn in the step that used them, after the first."""
+    acts = [act for act in trace.once(Acts).of(CameInAct) if act.facts.by in DRAWS]
+    made = {tensor: act.step for act in acts for tensor in act.tensors}
     ops = trace.table(Op)
     inputs = ops.ragged("inputs")
-    steps = ops["step"][inputs.owners]
-    first = min((step for step in steps.tolist() if step != NONE), default=NONE)
-    pairs = zip(steps.tolist(), inputs.values.tolist(), strict=True)
-    return {(step, tensor) for step, tensor in pairs if step > first}
+    chosen = np.isin(inputs.values, list(made))
+    steps, tensors = ops["step"][inputs.owners[chosen]], inputs.values[chosen]
+    known = ops["step"][ops["step"] != NONE]
+    first = int(known.min()) if len(known) else NONE
+    pairs = zip(steps.tolist(), tensors.tolist(), strict=True)
+    return {tensor for step, tensor in pairs if step > first and step == made[tensor]}
 
 
 # -- comparison -----------------------------------------------------------------------------------
