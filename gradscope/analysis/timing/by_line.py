@@ -40,7 +40,7 @@ class LineTiming:
 
 def timing_by_line(trace: Trace) -> tuple[LineTiming, ...]:
     """The lines of the program, slowest first."""
-    calls = _Calls(trace)
+    calls = ProgramCalls(trace)
     lines: dict[str, LineTiming] = {}
 
     def add(name: str, keys: Ids, numbers: Ids) -> None:
@@ -80,8 +80,8 @@ def _backward(trace: Trace) -> Iterator[tuple[Ids, Ids]]:
     yield tasks["stack"][ended], np.maximum(left - spent[ended], 0)
 
 
-class _Calls:
-    """What the program called outside of backward, in equal-length columns.
+class ProgramCalls:
+    """What the program called outside of backward, in equal-length columns, for times by line.
 
     `key` is the stack or, below NONE, the name of a span.
     """
@@ -104,6 +104,10 @@ class _Calls:
         spanned = NONE - 1 - spans["name"][named]
         self.key = np.concatenate([*stacks, spanned, acts["stack"][asked]])
         self.is_call = np.ones(len(self.key), bool)
+        self.is_collective = np.zeros(len(self.key), bool)
+        first = len(stacks[0]) + len(stacks[1])
+        exchanges = spans["phase"][named] == Phase.COLLECTIVE
+        self.is_collective[first : first + len(spanned)] = exchanges
         self.is_call[len(self.key) - int(asked.sum()) :] = False
         self._is_task = np.zeros(len(self.key), bool)
         self._is_task[len(stacks[0]) : len(stacks[0]) + len(stacks[1])] = True

@@ -1,0 +1,226 @@
+"""Rules about ranks that wait for each other. They read the merged trace of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
+from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.training.stopped import stopped
+from gradscope.analysis.ranks.whose import endings, listed
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, GraphTask, Span
+from gradscope.trace.trace import Trace
+
+OK = "ok"
+LONGEST = 120
+"""Number of characters of an error that are shown."""
+
+WHY_DIFFER = (
+    "ranks of a group must call the same collectives in the same order; others exchange the wrong "
+    "bytes, fail, or wait until a timeout"
+)
+FIX_DIFFER = (
+    "call the same collective on all ranks of the group: move it out of the branch, or make the "
+    "condition the same on all ranks"
+)
+FIX_MISSED = (
+    "make all ranks of the group call it, the same number of times: do not return, raise or skip a "
+    "batch on some ranks only"
+)
+
+
+@rule(
+    "GS001", "collectives-differ", Severity.ERROR, reads=("collective",), steps="first", across=True
+)
+def collectives_differ(trace: Trace) -> Iterator[Found]:
+    """Ranks of a group called different collectives, or passed tensors that do not fit.
+
+    The first call of each rank in a group belongs together, the second one, and so on. This rule
+    names the first calls that do not fit, and their lines. What follows them is not compared.
+
+    Bad:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        seen = torch.ones(1)
+        if dist.get_rank() == 0:
+            dist.all_reduce(seen)
+        else:
+            dist.broadcast(seen, 0)
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        seen = torch.ones(1)
+        dist.all_reduce(seen)
+        dist.broadcast(seen, 0)
+        dist.destroy_process_group()
+    """
+    for group in trace.once(grouped_calls):
+        calls = [call for call in group.parted.values() if call is not None]
+        first = next((call for call in calls if not call.fits(calls[0])), None)
+        if first is None:
+            continue
+        number = group.calls[first.rank].index(first) + 1
+        sides = [
+            f"{listed([call.rank for call in side])} called {words}"
+            for words, side in _sides(trace, calls)
+        ]
+        yield Found(
+            message=f"Call {number} of group {group.described} differs: {'; '.join(sides)}",
+            site=own_site(trace, first.stack),
+            evidence=tuple(Evidence(Span.TABLE, call.span) for call in calls),
+            why=_with_common(trace, group, WHY_DIFFER),
+            fix=FIX_DIFFER,
+        )
+
+
+@rule(
+    "GS002", "collective-missed", Severity.ERROR, reads=("collective",), steps="first", across=True
+)
+def collective_missed(trace: Trace) -> Iterator[Found]:
+    """A rank never called a collective in which the other ranks of its group waited.
+
+    A collective ends when all ranks of its group have called it. If one of them has ended, raised
+    an exception or taken another branch, the others wait until a timeout, or until they are killed.
+
+    Bad:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        batches = 3 if dist.get_rank() == 0 else 2
+        for _ in range(batches):
+            dist.all_reduce(torch.ones(1))
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        for _ in range(3):
+            dist.all_reduce(torch.ones(1))
+        dist.destroy_process_group()
+    """
+    ended = endings(trace)
+    for group in trace.once(grouped_calls):
+        calls = [call for call in group.parted.values() if call is not None]
+        missing = [rank for rank, call in group.parted.items() if call is None]
+        waits = [call for call in calls if _waited(call, group, ended[call.rank])]
+        if not missing or not waits or any(not call.fits(calls[0]) for call in calls):
+            continue
+        first = waits[0]
+        number = group.calls[first.rank].index(first) + 1
+        site = own_site(trace, first.stack)
+        yield Found(
+            message=f"{listed(missing).capitalize()} never called {first.name} (call {number} of "
+            f"group {group.described}), in which {listed([call.rank for call in waits])} "
+            f"waited{at(site)}",
+            site=site,
+            evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
+            why=_with_common(trace, group, "; ".join(_how_ended(missing, ended))),
+            fix=FIX_MISSED,
+            certainty=Certainty.INFERRED if trace.truncated else Certainty.CERTAIN,
+        )
+
+
+@rule(
+    "GS006", "fewer-batches", Severity.ERROR, reads=("replicated", "accumulate"), steps="each",
+    across=True,
+)  # fmt: skip
+def fewer_batches(trace: Trace) -> Iterator[Found]:
+    """A rank of DistributedDataParallel had fewer batches, and the others waited for its gradients.
+
+    Each backward of a rank waits until all ranks have run theirs, and with buffers each forward
+    waits, too. A rank that leaves the loop earlier is missed: the others wait until a timeout, or
+    until its process ends.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3 if dist.get_rank() == 0 else 2):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with model.join():
+            for _ in range(3 if dist.get_rank() == 0 else 2):
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).square().mean().backward()
+                optimizer.step()
+        dist.destroy_process_group()
+    """
+    for each in trace.once(stopped):
+        waited = site_of_row(trace, GraphTask, each.task)
+        number = each.many + each.inside
+        when = f"in backward {number}" if each.inside else f"after backward {number}"
+        gone = "ended without an error"
+        if each.then:
+            gone = f"called {each.then.name}{at(own_site(trace, each.then.stack))}"
+        branch = f"; the branch{at(each.branch)} may have left out a batch" if each.branch else ""
+        yield Found(
+            message=f"{listed(each.ranks).capitalize()} ran only {each.backwards} backwards, and "
+            f"{listed(each.waiting)} waited for gradients {when}{at(waited)}",
+            site=each.branch or each.loop or waited,
+            evidence=(Evidence(GraphTask.TABLE, each.task),),
+            why="DistributedDataParallel exchanges data with all ranks in each step, and then "
+            f"{listed(each.ranks)} {gone}{branch}",
+            fix="give all ranks the same number of batches (DistributedSampler with "
+            "drop_last=True), or make the condition that ends the loop the same on all ranks",
+            certainty=Certainty.INFERRED,
+        )
+
+
+def _sides(trace: Trace, calls: Sequence[RankCall]) -> list[tuple[str, list[RankCall]]]:
+    """What was called, with the line, and by which calls."""
+
+    def words(call: RankCall) -> str:
+        sizes = f"[{', '.join(map(str, call.shape))}]" if call.shape else "scalar"
+        passed = f" of {sizes} {call.dtype}" if call.dtype else ""
+        return f"{call.name}{passed}{at(own_site(trace, call.stack))}"
+
+    return [(text, [*side]) for text, side in groupby(sorted(calls, key=words), key=words)]
+
+
+def _with_common(trace: Trace, group: GroupCalls, why: str) -> str:
+    """The reason, with the last call that all ranks have made."""
+    together = group.together
+    if not together:
+        return f"{why}; no call of this group came before it"
+    last = together[-1][0]
+    site: Site = own_site(trace, last.stack)
+    return f"{why}; the last call that all ranks made was {last.name}{at(site)}"
+
+
+def _waited(call: RankCall, group: GroupCalls, ending: str) -> bool:
+    """Whether a rank was still in a call when it ended, or failed in it."""
+    failed = ending not in ("", OK)
+    return call.end == NONE or (failed and group.calls[call.rank][-1] is call)
+
+
+def _how_ended(ranks: Sequence[int], ended: Mapping[int, str]) -> list[str]:
+    by_ending: dict[str, list[int]] = {}
+    for rank in ranks:
+        by_ending.setdefault(ended[rank], []).append(rank)
+    return [f"{listed(those)} {_ending(ending)}" for ending, those in by_ending.items()]
+
+
+def _ending(ending: str) -> str:
+    if ending == OK:
+        return "ended before, without an error"
+    if not ending:
+        return "has a trace that does not say how it ended"
+    shown = ending if len(ending) <= LONGEST else f"{ending[:LONGEST]}…"
+    return f"ended with: {shown}"
