@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import time
@@ -41,10 +42,11 @@ class Ranks:
 
 def recorded(folder: Path, name: str, text: str, level: str = LEVEL) -> Ranks:
     """Record the ranks of a script, in a folder `buggy` or `fixed`, and look at their traces."""
-    folder.mkdir(parents=True, exist_ok=True)
     text = text.replace(SHORT, PATIENT) if folder.name == "fixed" else text
     script, kept = folder / f"{name}.py", folder / "codes.json"
     if not (kept.exists() and script.read_text(encoding="utf-8") == text):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         script.write_text(text, encoding="utf-8")
         asked = ["trace", "-q", "--on", "torch", "--level", level, "-o", "trace.json", script.name]
         kept.write_text(json.dumps(run(asked, folder)), encoding="utf-8")

@@ -25,12 +25,12 @@ torch.manual_seed(0)
 data = torch.randn(64, 8)
 target = data.sum(1, keepdim=True)
 if rank == 1:
-    target = target + 3 * torch.randn_like(target)  # its part is noisy
+    target = 6 * torch.randn_like(target)  # its labels are noise
 mine = slice(rank, None, dist.get_world_size())
 x, y = data[mine], target[mine]
 
 net = DistributedDataParallel(nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)))
-opt = torch.optim.SGD(net.parameters(), lr=0.3, momentum=0.9)
+opt = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
 stopper = EarlyStopping(patience=2)
 
 for epoch in range(12):

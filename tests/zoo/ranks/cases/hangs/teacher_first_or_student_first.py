@@ -36,6 +36,7 @@ for step in range(4):
             for old, new in zip(teacher.parameters(), student.parameters()):
                 old.lerp_(new, 0.1)
         share(teacher)  # BUG order-of-collectives
+        # FIX
         dist.all_reduce(logged)  # ALSO
         # FIX dist.all_reduce(logged)
         # FIX share(teacher)
