@@ -67,7 +67,7 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
     for part in trace.once(parts):
         losses = computed_losses(part.trace)
         values = tuple(loss for _, loss in losses)
-        groups = {group for group, _ in _replicated(part.trace)}
+        groups = {group for group, _ in replicated(part.trace)}
         for group in groups if len({*values}) >= FEWEST else ():
             by_losses.setdefault((group, values), []).append((part.rank, losses[-1][0]))
     found = {
@@ -120,7 +120,7 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     trace = part.trace
     names = {row.id: row.name for row in trace.rows(Tensor)}
     found = []
-    for model, (group, parameters) in enumerate(_replicated(trace)):
+    for model, (group, parameters) in enumerate(replicated(trace)):
         for number, optimizer in enumerate(trace.once(Acts).optimizers):
             places = _places(optimizer, parameters)
             if places:
@@ -129,7 +129,7 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     return found
 
 
-def _replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
+def replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
     """The replicated parameters of a rank, and their groups."""
     groups = {row.id: (row.name, row.members) for row in trace.rows(ProcessGroup)}
     return [(groups.get(row.group, ("", ())), row.parameters) for row in trace.rows(Replicated)]

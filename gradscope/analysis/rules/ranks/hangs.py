@@ -1,18 +1,17 @@
-"""Rules about ranks that train together. They read the merged trace of several ranks."""
+"""Rules about ranks that wait for each other. They read the merged trace of several ranks."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
-from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
+from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Op, Span
+from gradscope.trace.schema import NONE, GraphTask, Span
 from gradscope.trace.trace import Trace
 
 OK = "ok"
@@ -30,24 +29,6 @@ FIX_DIFFER = (
 FIX_MISSED = (
     "make all ranks of the group call it, the same number of times: do not return, raise or skip a "
     "batch on some ranks only"
-)
-WHY_GRADIENT = (
-    "parameters were equal until then, and each rank used a gradient of its own: the model was not "
-    "called through DistributedDataParallel (or in no_sync()), or the gradient was changed after "
-    "the backward, for example by clipping to another norm"
-)
-FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
-WHY_AT_START = (
-    "DistributedDataParallel made them equal when it was created; they were changed after that, "
-    "before the first step"
-)
-WHY_WRITTEN = (
-    "gradients and learning rates of the measured steps before were equal: the parameter was "
-    "written on some ranks only, or the optimizers differ"
-)
-FIX_WRITTEN = (
-    "write parameters, and set learning rates, on all ranks alike; to see each step, record with "
-    "--level values"
 )
 
 
@@ -144,90 +125,24 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
 
 
 @rule(
-    "GS003",
-    "replicas-differ",
-    reads=("replicated", "act"),
-    steps="each",
-    fully="values",
-    across=True,
-)
-def replicas_differ(trace: Trace) -> Iterator[Found]:
-    """Ranks of DistributedDataParallel have different values of the same parameter.
-
-    DistributedDataParallel copies the parameters of the first rank to all ranks when it is created,
-    and averages gradients in each backward. So parameters stay equal as long as all ranks take the
-    same steps. It does not check this: after a difference each rank trains another model. Norms are
-    compared, at steps that were measured. Ranks that agree again later are not reported.
-
-    Bad:
-        import torch.distributed as dist
-        from torch.nn.parallel import DistributedDataParallel
-        dist.init_process_group("gloo")
-        net = torch.nn.Linear(4, 2)
-        model = DistributedDataParallel(net)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        torch.manual_seed(dist.get_rank())
-        for _ in range(3):
-            optimizer.zero_grad()
-            net(torch.randn(8, 4)).square().mean().backward()
-            optimizer.step()
-        dist.destroy_process_group()
-
-    Good:
-        import torch.distributed as dist
-        from torch.nn.parallel import DistributedDataParallel
-        dist.init_process_group("gloo")
-        net = torch.nn.Linear(4, 2)
-        model = DistributedDataParallel(net)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        torch.manual_seed(dist.get_rank())
-        for _ in range(3):
-            optimizer.zero_grad()
-            model(torch.randn(8, 4)).square().mean().backward()
-            optimizer.step()
-        dist.destroy_process_group()
-    """
-    for drift in trace.once(drifts):
-        odd, values = _odd_one(drift.values), drift.values
-        step = drift.steps[odd]
-        of = f"the gradient of {drift.name}" if drift.what == "gradient" else drift.name
-        by_rank = ", ".join(
-            f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
-            for value in dict.fromkeys(values.values())
-        )
-        why, site = _why_drift(drift), own_site(trace, step.stack)
-        if written := written_on_some(trace, drift):
-            rank, stack = written
-            site = own_site(trace, stack)
-            why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
-        yield Found(
-            message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
-            f"{at(site)}",
-            site=site,
-            evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
-            why=why,
-            fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
-        )
-
-
-@rule(
-    "GS004", "same-batches", needs="values", reads=("replicated", "value"), steps="each",
+    "GS006", "fewer-batches", Severity.ERROR, reads=("replicated", "accumulate"), steps="each",
     across=True,
 )  # fmt: skip
-def same_batches(trace: Trace) -> Iterator[Found]:
-    """Ranks of DistributedDataParallel computed the same losses: they had the same batches.
+def fewer_batches(trace: Trace) -> Iterator[Found]:
+    """A rank of DistributedDataParallel had fewer batches, and the others waited for its gradients.
 
-    Replicas have the same parameters, so equal losses in all backwards mean equal data. Such ranks
-    repeat each other's work, and the average of their gradients is the gradient of one batch.
+    Each backward of a rank waits until all ranks have run theirs, and with buffers each forward
+    waits, too. A rank that leaves the loop earlier is missed: the others wait until a timeout, or
+    until its process ends.
 
     Bad:
         import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
         dist.init_process_group("gloo")
-        torch.manual_seed(0)
+        torch.manual_seed(dist.get_rank())
         model = DistributedDataParallel(torch.nn.Linear(4, 2))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(3):
+        for _ in range(3 if dist.get_rank() == 0 else 2):
             optimizer.zero_grad()
             model(torch.randn(8, 4)).square().mean().backward()
             optimizer.step()
@@ -240,48 +155,28 @@ def same_batches(trace: Trace) -> Iterator[Found]:
         torch.manual_seed(dist.get_rank())
         model = DistributedDataParallel(torch.nn.Linear(4, 2))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(3):
-            optimizer.zero_grad()
-            model(torch.randn(8, 4)).square().mean().backward()
-            optimizer.step()
+        with model.join():
+            for _ in range(3 if dist.get_rank() == 0 else 2):
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).square().mean().backward()
+                optimizer.step()
         dist.destroy_process_group()
     """
-    for same in trace.once(same_losses):
-        site = site_of_row(trace, Op, same.op)
+    for each in trace.once(stopped):
+        site = site_of_row(trace, GraphTask, each.task)
+        number = each.many + each.inside
+        when = f"in backward {number}" if each.inside else f"after backward {number}"
         yield Found(
-            message=f"{listed(same.ranks).capitalize()} computed the same losses in all "
-            f"{same.many} backwards{at(site)}",
+            message=f"{listed(each.ranks).capitalize()} stopped after {each.backwards} backwards, "
+            f"and {listed(each.waiting)} waited for gradients {when}{at(site)}",
             site=site,
-            evidence=(Evidence(Op.TABLE, same.op),),
-            why="replicas are equal, so their batches were: the ranks repeat each other's work",
-            fix="give each rank its own part of the data with DistributedSampler, or another seed",
+            evidence=(Evidence(GraphTask.TABLE, each.task),),
+            why=f"DistributedDataParallel exchanges data with all ranks in each step, and "
+            f"{listed(each.ranks)} had ended without an error",
+            fix="give all ranks the same number of batches (DistributedSampler with "
+            "drop_last=True), or train within `with model.join():`",
             certainty=Certainty.INFERRED,
         )
-
-
-def _odd_one(values: Mapping[int, float]) -> int:
-    """The rank whose value the fewest ranks have; of several, the last one."""
-    many = Counter(values.values())
-    return max(values, key=lambda rank: (-many[values[rank]], rank))
-
-
-def _rates(drift: Drift) -> str:
-    """The learning rates of the step before, if ranks had different ones."""
-    if len({step.facts.lr for step in drift.last.values()}) < 2:
-        return ""
-    rates = (
-        f"{', '.join(f'{rate:g}' for rate in step.facts.lr)} on rank {rank}"
-        for rank, step in drift.last.items()
-    )
-    return ", ".join(rates)
-
-
-def _why_drift(drift: Drift) -> str:
-    if drift.what == "gradient":
-        return WHY_GRADIENT
-    if rates := _rates(drift):
-        return f"gradients were equal, and the step before had different learning rates: {rates}"
-    return WHY_WRITTEN if drift.number else WHY_AT_START
 
 
 def _sides(trace: Trace, calls: Sequence[RankCall]) -> list[tuple[str, list[RankCall]]]:

@@ -1,0 +1,238 @@
+"""Rules about replicas of DistributedDataParallel. They read the merged trace of several ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.identity.sites import at, own_site, site_of_row
+from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
+from gradscope.analysis.ranks.training.drawn import same_draws
+from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Op
+from gradscope.trace.trace import Trace
+
+WHY_GRADIENT = (
+    "parameters were equal until then, and each rank used a gradient of its own: the model was not "
+    "called through DistributedDataParallel (or in no_sync()), or the gradient was changed after "
+    "the backward, for example by clipping to another norm"
+)
+FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
+WHY_AT_START = (
+    "DistributedDataParallel made them equal when it was created; they were changed after that, "
+    "before the first step"
+)
+WHY_WRITTEN = (
+    "gradients and learning rates of the measured steps before were equal: the parameter was "
+    "written on some ranks only, or the optimizers differ"
+)
+FIX_WRITTEN = (
+    "write parameters, and set learning rates, on all ranks alike; to see each step, record with "
+    "--level values"
+)
+
+
+@rule(
+    "GS003",
+    "replicas-differ",
+    reads=("replicated", "act"),
+    steps="each",
+    fully="values",
+    across=True,
+)
+def replicas_differ(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel have different values of the same parameter.
+
+    DistributedDataParallel copies the parameters of the first rank to all ranks when it is created,
+    and averages gradients in each backward. So parameters stay equal as long as all ranks take the
+    same steps. It does not check this: after a difference each rank trains another model. Norms are
+    compared, at steps that were measured. Ranks that agree again later are not reported.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        net = torch.nn.Linear(4, 2)
+        model = DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        torch.manual_seed(dist.get_rank())
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        net = torch.nn.Linear(4, 2)
+        model = DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        torch.manual_seed(dist.get_rank())
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for drift in trace.once(drifts):
+        odd, values = _odd_one(drift.values), drift.values
+        step = drift.steps[odd]
+        of = f"the gradient of {drift.name}" if drift.what == "gradient" else drift.name
+        by_rank = ", ".join(
+            f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
+            for value in dict.fromkeys(values.values())
+        )
+        why, site = _why_drift(drift), own_site(trace, step.stack)
+        if written := written_on_some(trace, drift):
+            rank, stack = written
+            site = own_site(trace, stack)
+            why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
+        yield Found(
+            message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
+            f"{at(site)}",
+            site=site,
+            evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+            why=why,
+            fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
+        )
+
+
+@rule(
+    "GS004", "same-batches", needs="values", reads=("replicated", "value"), steps="each",
+    across=True,
+)  # fmt: skip
+def same_batches(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel computed the same losses: they had the same batches.
+
+    Replicas have the same parameters, so equal losses in all backwards mean equal data. Such ranks
+    repeat each other's work, and the average of their gradients is the gradient of one batch.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for same in trace.once(same_losses):
+        site = site_of_row(trace, Op, same.op)
+        yield Found(
+            message=f"{listed(same.ranks).capitalize()} computed the same losses in all "
+            f"{same.many} backwards{at(site)}",
+            site=site,
+            evidence=(Evidence(Op.TABLE, same.op),),
+            why="replicas are equal, so their batches were: the ranks repeat each other's work",
+            fix="give each rank its own part of the data with DistributedSampler, or another seed",
+            certainty=Certainty.INFERRED,
+        )
+
+
+@rule(
+    "GS009", "same-random-numbers", Severity.NOTE, needs="values",
+    reads=("replicated", "act"), steps="each", across=True,
+)  # fmt: skip
+def same_random_numbers(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel drew the same random numbers in each step.
+
+    The generator of PyTorch had the same state on these ranks at each step, and drew numbers in
+    most of them: for the masks of dropout, noise, or the augmentation of data. So ranks use the
+    same masks for different data, and the average over ranks is less random than it could be. For
+    equal initial values no seed is needed: DistributedDataParallel copies those of the first rank.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = torch.randn(2, 4, 8, 4)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5))
+        model = DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in data[dist.get_rank()]:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = torch.randn(2, 4, 8, 4)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5))
+        model = DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        torch.manual_seed(dist.get_rank())
+        for x in data[dist.get_rank()]:
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    known = [{*same.ranks} for same in trace.once(same_losses)]  # GS004
+    for same in trace.once(same_draws):
+        if any({*same.ranks} <= ranks for ranks in known):
+            continue
+        seeded = same.seeded
+        site = own_site(trace, seeded.stack if seeded else same.first.stack)
+        act = seeded or same.first
+        by = f" after the generator was seeded{at(site)}" if seeded else ""
+        yield Found(
+            message=f"{listed(same.ranks).capitalize()} drew the same random numbers in each of "
+            f"{same.steps} steps{by}",
+            site=site,
+            evidence=(Evidence("act", act.id),),
+            why="their generators had the same states at each step: they used the same masks of "
+            "dropout, or the same noise, for different data",
+            fix="seed each rank differently before training: "
+            "`torch.manual_seed(seed + dist.get_rank())`",
+        )
+
+
+def _odd_one(values: Mapping[int, float]) -> int:
+    """The rank whose value the fewest ranks have; of several, the last one."""
+    many = Counter(values.values())
+    return max(values, key=lambda rank: (-many[values[rank]], rank))
+
+
+def _rates(drift: Drift) -> str:
+    """The learning rates of the step before, if ranks had different ones."""
+    if len({step.facts.lr for step in drift.last.values()}) < 2:
+        return ""
+    rates = (
+        f"{', '.join(f'{rate:g}' for rate in step.facts.lr)} on rank {rank}"
+        for rank, step in drift.last.items()
+    )
+    return ", ".join(rates)
+
+
+def _why_drift(drift: Drift) -> str:
+    if drift.what == "gradient":
+        return WHY_GRADIENT
+    if rates := _rates(drift):
+        return f"gradients were equal, and the step before had different learning rates: {rates}"
+    return WHY_WRITTEN if drift.number else WHY_AT_START
