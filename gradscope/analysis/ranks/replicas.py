@@ -1,8 +1,8 @@
 """Parameters that DistributedDataParallel keeps equal, compared across ranks at optimizer steps.
 
-At each step that was measured, the norm of a parameter, and that of its gradient, must be the same
-on all ranks: each rank has added the same sums to the same values. Norms have four digits, so small
-differences are not seen. Steps are aligned by their number for each optimizer.
+At each step that was measured, the norm of a parameter, that of its gradient, and that of what the
+step adds to it must be the same on all ranks. Norms have four digits, so small differences are not
+seen. Steps are aligned by their number for each optimizer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from gradscope.trace.trace import Trace
 FEWEST = 3
 """Number of different losses from which on it is no coincidence that ranks have the same."""
 
+COPIES, NOT_WRITTEN = frozenset({"copy_"}), frozenset({"set_", "requires_grad_"})
+"""Calls that copy into a tensor; that leave its values as they are."""
+
 Group = tuple[str, tuple[int, ...]]
 
 
@@ -31,7 +34,7 @@ class Drift:
     """The first step at which ranks have different values of a replicated parameter."""
 
     name: str  # of the parameter
-    what: str  # "gradient" or "parameter"
+    what: str  # "parameter", "gradient" or "update"
     number: int  # of the step of the optimizer
     values: dict[int, float]  # the norm, by rank
     steps: dict[int, Done[StepAct]]  # by rank
@@ -95,24 +98,46 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
 def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:
     """A rank that wrote the parameter before it differed at a line where others did not.
 
-    The rank, and the stack of the write. None: no such write was recorded.
+    The rank, and the stack of the last such write. None: no such write was recorded.
     """
-    if drift.what != "parameter":
+    written = {
+        rank: {own_site(trace, stack): stack for _, stack in writes}
+        for rank, writes in _writes(trace, drift).items()
+    }
+    for rank, own in written.items():
+        for site, stack in reversed(own.items()):
+            if any(site not in others for others in written.values()):
+                return rank, stack
+    return None
+
+
+def written_on_all(trace: Trace, drift: Drift) -> tuple[str, int] | None:
+    """The last write of the parameter before it differed, if all ranks wrote it there.
+
+    The name of the call, and its stack. A copy is left out: it may be that of
+    DistributedDataParallel, which makes the replicas equal.
+    """
+    last = [writes[-1] for writes in _writes(trace, drift).values() if writes]
+    sites = {own_site(trace, stack) for _, stack in last}
+    if len(last) < len(drift.tensors) or len(sites) > 1 or last[0][0] in COPIES:
         return None
+    return last[0]
+
+
+def _writes(trace: Trace, drift: Drift) -> dict[int, list[tuple[str, int]]]:
+    """By rank, the calls that wrote the parameter since the step before: names and stacks."""
+    if drift.what != "parameter":
+        return {rank: [] for rank in drift.tensors}
     calls = trace.table(Op)
-    outputs, written = calls.ragged("outputs"), {}
+    outputs, found = calls.ragged("outputs"), {}
     for rank, tensor in drift.tensors.items():
         of = np.unique(outputs.owners[outputs.values == tensor])
         begin = calls.array("begin")[of]
         since = drift.last[rank].t if drift.last else 0
         of = of[(begin > since) & (begin < drift.steps[rank].t)]
-        stacks = calls.array("stack")[of].tolist()
-        written[rank] = {own_site(trace, stack): stack for stack in stacks if stack != NONE}
-    for rank, own in written.items():
-        for site, stack in own.items():
-            if any(site not in others for others in written.values()):
-                return rank, stack
-    return None
+        rows = zip(calls["name"][of].tolist(), calls["stack"][of].tolist(), strict=True)
+        found[rank] = [(name, at) for name, at in rows if at != NONE and name not in NOT_WRITTEN]
+    return found
 
 
 def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
@@ -166,7 +191,7 @@ def _difference(
     last: dict[int, Done[StepAct]],
 ) -> Drift | None:
     """What differs first at a step: parameters have their values before it."""
-    for what, column in (("parameter", "size"), ("gradient", "grad")):
+    for what, column in (("parameter", "size"), ("gradient", "grad"), ("update", "moved")):
         for at in replicas[0].places:
             values = {}
             for replica in replicas:

@@ -46,7 +46,7 @@ class StepAct(ActFacts):
     many: int = 0  # number of parameters
     moved: Floats = ()  # norm of the update; NaN: not seen, or not finite
     size: Floats = ()  # norm of the parameter before the step
-    grad: Floats = ()  # norm of the gradient; from level engine on
+    grad: Floats = ()  # norm of the gradient; at level engine, and of one of several ranks
     alike: Ints = ()  # indices of matrices whose elements all had the same value
     alike_to: Floats = ()  # that value
     random: int = NONE  # digest of the state of the random generators; from level values on

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import at, own_site, site_of_row
-from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
+from gradscope.analysis.program.acts import Done
+from gradscope.analysis.ranks.replicas import (
+    Drift,
+    drifts,
+    same_losses,
+    written_on_all,
+    written_on_some,
+)
 from gradscope.analysis.ranks.training.drawn import same_draws
-from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Op
+from gradscope.trace.schema import NONE, GraphTask, Op, StepAct
 from gradscope.trace.trace import Trace
 
 WHY_GRADIENT = (
@@ -20,6 +29,10 @@ WHY_GRADIENT = (
     "the backward, for example by clipping to another norm"
 )
 FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
+WHY_UPDATE = (
+    "parameters, gradients and learning rates were equal: the optimizers differ in other settings, "
+    "in their state (momentum that was loaded on some ranks only), or in random numbers"
+)
 WHY_AT_START = (
     "DistributedDataParallel made them equal when it was created; they were changed after that, "
     "before the first step"
@@ -81,16 +94,22 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
     for drift in trace.once(drifts):
         odd, values = _odd_one(drift.values), drift.values
         step = drift.steps[odd]
-        of = f"the gradient of {drift.name}" if drift.what == "gradient" else drift.name
+        of = drift.name if drift.what == "parameter" else f"the {drift.what} of {drift.name}"
         by_rank = ", ".join(
             f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
             for value in dict.fromkeys(values.values())
         )
         why, site = _why_drift(drift), own_site(trace, step.stack)
-        if written := written_on_some(trace, drift):
+        if drift.what == "gradient":
+            site = _backward_before(trace, odd, step.t) or site
+        elif written := written_on_some(trace, drift):
             rank, stack = written
             site = own_site(trace, stack)
             why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
+        elif everywhere := written_on_all(trace, drift):
+            name, stack = everywhere
+            site = own_site(trace, stack)
+            why = f"all ranks wrote it before, with {name}{at(site)}: each has its own numbers"
         yield Found(
             message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
             f"{at(site)}",
@@ -219,13 +238,25 @@ def _odd_one(values: Mapping[int, float]) -> int:
     return max(values, key=lambda rank: (-many[values[rank]], rank))
 
 
-def _rates(drift: Drift) -> str:
-    """The learning rates of the step before, if ranks had different ones."""
-    if len({step.facts.lr for step in drift.last.values()}) < 2:
+def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
+    """The line of the last backward of a rank that began before a time."""
+    tasks = trace.table(GraphTask)
+    of = trace.once(RankOf).of(GraphTask.TABLE, tasks["id"]) == rank
+    rows = np.flatnonzero(of & (tasks["begin"] < t) & (tasks["parent"] == NONE))
+    if not len(rows):
+        return None
+    last = rows[np.argmax(tasks["begin"][rows])]
+    site = own_site(trace, int(tasks["stack"][last]))
+    return site if site.place else None
+
+
+def _rates(steps: Mapping[int, Done[StepAct]]) -> str:
+    """The learning rates of steps, if ranks had different ones."""
+    if len({step.facts.lr for step in steps.values()}) < 2:
         return ""
     rates = (
         f"{', '.join(f'{rate:g}' for rate in step.facts.lr)} on rank {rank}"
-        for rank, step in drift.last.items()
+        for rank, step in steps.items()
     )
     return ", ".join(rates)
 
@@ -233,6 +264,9 @@ def _rates(drift: Drift) -> str:
 def _why_drift(drift: Drift) -> str:
     if drift.what == "gradient":
         return WHY_GRADIENT
-    if rates := _rates(drift):
+    if drift.what == "update":
+        rates = _rates(drift.steps)
+        return f"ranks have different learning rates: {rates}" if rates else WHY_UPDATE
+    if rates := _rates(drift.last):
         return f"gradients were equal, and the step before had different learning rates: {rates}"
     return WHY_WRITTEN if drift.number else WHY_AT_START

@@ -17,6 +17,7 @@ import numpy as np
 
 from gradscope.record.acts.notes import leaves_of
 from gradscope.record.notes.local_names import gradient_of
+from gradscope.record.process.ranks import this_process
 from gradscope.watch.in_place.sharded import local_part
 
 if TYPE_CHECKING:
@@ -47,11 +48,16 @@ class ParametersBefore:
 
 
 class ParameterMoves:
-    """Measures parameters before and after steps; `each`: around every step."""
+    """Measures parameters before and after steps; `each`: around every step.
+
+    Gradients are measured at level `engine`, and if this process is one of several ranks: what
+    they hold then has been averaged, unlike what backwards are seen to accumulate.
+    """
 
     def __init__(self, acts: ActNotes, *, each: bool) -> None:
         self._acts = acts
         self._each = each
+        self._gradients = not each or this_process().is_one_of_several
         self._steps: dict[int, int] = {}  # by optimizer
         self._before: dict[int, ParametersBefore] = {}
         self._looks = 0
@@ -75,16 +81,17 @@ class ParameterMoves:
             array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)
             left -= 0 if array is None else array.size
             kept.arrays.append(None if array is None else array.copy())
-            if not self._each:
+            if self._gradients:
                 kept.gradients.append(math.nan if array is None else _norm_of(gradient, memory))
-                if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
-                    kept.alike.append((place, float(array[0])))
+            matrix = not self._each and array is not None and leaf.ndim > 1 and array.size > 1
+            if matrix and _is_alike(array):
+                kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began
 
     def stepped(self, optimizer: Any) -> dict[str, tuple[Any, ...]] | None:
-        """Columns of its StepAct: `moved`, `size`, and at level engine the others."""
+        """Columns of its StepAct: `moved`, `size`, `grad`, and at level engine the others."""
         kept = self._before.pop(id(optimizer), None)
         leaves = leaves_of(optimizer)
         if kept is None or len(kept.arrays) != len(leaves):
@@ -102,11 +109,15 @@ class ParameterMoves:
                     of.append(norm(before))
         self._spent += perf_counter_ns() - began
         more: dict[str, tuple[Any, ...]] = {
-            "grad": tuple(kept.gradients),
             "alike": tuple(place for place, _ in kept.alike),
             "alike_to": tuple(number for _, number in kept.alike),
         }
-        return {"moved": tuple(by), "size": tuple(of), **({} if self._each else more)}
+        return {
+            "moved": tuple(by),
+            "size": tuple(of),
+            "grad": tuple(kept.gradients),
+            **({} if self._each else more),
+        }
 
 
 def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:

@@ -1,0 +1,160 @@
+"""The line at which two ranks may have parted, inferred from where each of them was.
+
+A rank that is at a line is inside the branches around it, and has not left the function, or the
+loop, before it. What another rank did at that time is not in the trace line by line; so this is
+the most likely place, not the only one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.functions import all_statements
+from gradscope.trace.schema import NONE
+from gradscope.trace.trace import Trace
+
+OF_RANKS = re.compile(r"rank|is_(main|master)|main_process|is_global_zero", re.IGNORECASE)
+"""Names in the condition of a branch that depends on the rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines of an arm of an `if`, of a handler of exceptions, or of a loop."""
+
+    line: int  # of its head
+    first: int
+    last: int
+    kind: str  # "if", "except" or "loop"
+    of_ranks: bool = False  # its condition names the rank
+    leaves: int = NONE  # the line at which it leaves a loop or a function; NONE: it does not
+    breaks: bool = False  # it leaves the loop for good
+
+    def has(self, line: int) -> bool:
+        return self.first <= line <= self.last
+
+
+def parted_at(trace: Trace, here: int, there: int) -> Site | None:
+    """Where a rank at the stack `here` may have parted from one that was at `there`, if known.
+
+    The branch around the one that depends on the rank; else where the other rank, or this one,
+    may have left a loop or a function before; else another branch around it.
+    """
+    every = trace.once(SourceFiles).each(blocks)
+    frames = [(frame.file, frame.line) for frame in trace.frames(here)] if here != NONE else []
+    others = {frame.file: [] for frame in trace.frames(there)} if there != NONE else {}
+    for frame in trace.frames(there) if there != NONE else ():
+        others[frame.file].append(frame.line)
+    around = list(_around(every, frames, others))
+    by_rank = [each for each in around if each.found.of_ranks]
+    found = by_rank or _of_loops(every, frames, others) or _left(every, frames) or around
+    if not found:
+        return None
+    each = found[0]
+    line = each.found.leaves if each.found.kind == "except" else each.found.line
+    return each.file.site(line)
+
+
+def blocks(tree: ast.Module) -> Iterator[Block]:
+    """All arms, handlers and loops of a file."""
+    for each in all_statements(tree):
+        if isinstance(each, ast.If):
+            named = bool(OF_RANKS.search(ast.unparse(each.test)))
+            yield _block(each.lineno, each.body, "if", of_ranks=named)
+            if each.orelse:
+                yield _block(each.lineno, each.orelse, "if", of_ranks=named)
+        elif isinstance(each, ast.Try):
+            for handler in each.handlers:
+                yield _block(handler.lineno, handler.body, "except")
+        elif isinstance(each, ast.For | ast.AsyncFor | ast.While):
+            yield _block(each.lineno, each.body, "loop")
+
+
+def _block(line: int, body: list[ast.stmt], kind: str, *, of_ranks: bool = False) -> Block:
+    last = body[-1]
+    leaves = isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break)
+    breaks = isinstance(last, ast.Break)
+    end = last.end_lineno or last.lineno
+    at = last.lineno if leaves else NONE
+    return Block(line, body[0].lineno, end, kind, of_ranks, at, breaks)
+
+
+_Frames = list[tuple[str, int]]
+_Found = list[InSource[Block]]
+
+
+def _around(
+    every: Iterable[InSource[Block]], frames: _Frames, others: dict[str, list[int]]
+) -> Iterator[InSource[Block]]:
+    """The arms that contain a line of the stack and none of the other's, the innermost first."""
+    for file, line in frames:
+        inside = [
+            each
+            for each in every
+            if each.file.name == file
+            and each.found.kind == "if"
+            and each.found.has(line)
+            and not any(map(each.found.has, others.get(file, ())))
+        ]
+        yield from sorted(inside, key=lambda each: -each.found.line)
+
+
+def _of_loops(
+    every: Iterable[InSource[Block]], frames: _Frames, others: dict[str, list[int]]
+) -> _Found:
+    """Where a loop was left, that only one of the ranks is in: what leaves it, or the loop."""
+    for file, line in frames:
+        for other in others.get(file, ()):
+            own = [each for each in every if each.file.name == file]
+            loops = [
+                each
+                for each in own
+                if each.found.kind == "loop" and each.found.has(line) != each.found.has(other)
+            ]
+            if not loops:
+                continue
+            loop = min(loops, key=lambda each: each.found.line)
+            leaving = [
+                each
+                for each in own
+                if each.found.leaves != NONE and loop.found.has(each.found.leaves)
+            ]
+            for good in (True, False):
+                of = [each for each in leaving if each.found.breaks is good]
+                if of:
+                    return of[-1:]
+            return [loop]
+    return []
+
+
+def _left(every: Iterable[InSource[Block]], frames: _Frames) -> _Found:
+    """What may leave a loop or a function before a line of the stack, the nearest first."""
+    for file, line in frames:
+        own = [each for each in every if each.file.name == file]
+        loops = [each for each in own if each.found.kind == "loop" and each.found.has(line)]
+        begin = max((each.found.first for each in loops), default=NONE)
+        before = [
+            each
+            for each in own
+            if each.found.leaves != NONE and begin <= each.found.line < line <= _end(each, line)
+        ]
+        if before:
+            return before[-1:]
+    return []
+
+
+def _end(each: InSource[Block], line: int) -> int:
+    """The last line of the function or the file that a block is in, if that contains the line."""
+    functions = [
+        node
+        for node in ast.walk(each.file.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= each.found.line <= (node.end_lineno or node.lineno)
+    ]
+    if functions:
+        return max(functions, key=lambda node: node.lineno).end_lineno or NONE
+    return line
