@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MANY = 1 << 16
 """Number of records that fill a window in the file."""
 
+SHARE = 50
+"""Flushes before the program waits take at most one part in this many of the time."""
+
 SOON, CALM = 50_000_000, 750_000_000
 """Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
 
@@ -82,6 +85,7 @@ class Session:
         self.not_finite: Callable[[], tuple[int, int]] = _none
         """Number of tensors so far with NaN or Inf, and of those with NaN. Called often."""
         self._pace = FlushPace(start)
+        self._waited = 0  # nanoseconds that the last flush before a wait took
         self._closed = False
         self.places: StopPlaces | None = None  # where the program can be stopped, if enabled
         self.module_paths: list[str] = []  # of known modules, by id
@@ -111,6 +115,16 @@ class Session:
         """Flush if the wait is over, so that little is lost if the program crashes."""
         if self._pace.is_due():
             self._flush_if_open(wait=wait)
+
+    def flush_before_waiting(self) -> None:
+        """Flush before the program waits for other processes, if the last time is long ago enough.
+
+        An exchange that does not fit may end the process at once, with what was not written.
+        """
+        began = time.perf_counter_ns()
+        if began - self._pace.last > SHARE * self._waited:
+            self._flush_if_open(wait=False)
+            self._waited = time.perf_counter_ns() - began
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Pass all notes so far to the writer; False if another flush was interrupted by this.

@@ -57,6 +57,7 @@ class PyTorchListener(ProgramNotes):
         modules = ModuleRows(session.writer, self.tensor, session.sites.is_machinery)
         super().__init__(session.contexts, session.acts, modules)
         self.tensors.shards.site_of = session.sites.of
+        self.tensors.shards.before_waiting = session.flush_before_waiting
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)

@@ -11,11 +11,15 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
+
+import numpy as np
 
 from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.functions import all_statements
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, GraphTask, Op
 from gradscope.trace.trace import Trace
 
 OF_RANKS = re.compile(r"rank|is_(main|master)|main_process|is_global_zero", re.IGNORECASE)
@@ -32,7 +36,7 @@ class Block:
     kind: str  # "if", "except" or "loop"
     of_ranks: bool = False  # its condition names the rank
     leaves: int = NONE  # the line at which it leaves a loop or a function; NONE: it does not
-    breaks: bool = False  # it leaves the loop for good
+    how: str = ""  # "Break", "Continue" or "Return"
 
     def has(self, line: int) -> bool:
         return self.first <= line <= self.last
@@ -46,9 +50,9 @@ def parted_at(trace: Trace, here: int, there: int) -> Site | None:
     """
     every = trace.once(SourceFiles).each(blocks)
     frames = [(frame.file, frame.line) for frame in trace.frames(here)] if here != NONE else []
-    others = {frame.file: [] for frame in trace.frames(there)} if there != NONE else {}
+    others: dict[str, list[int]] = {}
     for frame in trace.frames(there) if there != NONE else ():
-        others[frame.file].append(frame.line)
+        others.setdefault(frame.file, []).append(frame.line)
     around = list(_around(every, frames, others))
     by_rank = [each for each in around if each.found.of_ranks]
     found = by_rank or _of_loops(every, frames, others) or _left(every, frames) or around
@@ -57,6 +61,19 @@ def parted_at(trace: Trace, here: int, there: int) -> Site | None:
     each = found[0]
     line = each.found.leaves if each.found.kind == "except" else each.found.line
     return each.file.site(line)
+
+
+def last_seen(trace: Trace, rank: int) -> tuple[int, int]:
+    """When a rank began its last call or backward, outside of collectives, and the stack."""
+    whose, found = trace.once(RankOf), []
+    for kind in (Op, GraphTask):
+        table = trace.table(kind)
+        of = (whose.of(kind.TABLE, table["id"]) == rank) & (table["stack"] != NONE)
+        rows = np.flatnonzero(of)
+        if len(rows):
+            last = rows[np.argmax(table["begin"][rows])]
+            found.append((int(table["begin"][last]), int(table["stack"][last])))
+    return max(found, default=(NONE, NONE))
 
 
 def blocks(tree: ast.Module) -> Iterator[Block]:
@@ -76,11 +93,9 @@ def blocks(tree: ast.Module) -> Iterator[Block]:
 
 def _block(line: int, body: list[ast.stmt], kind: str, *, of_ranks: bool = False) -> Block:
     last = body[-1]
-    leaves = isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break)
-    breaks = isinstance(last, ast.Break)
-    end = last.end_lineno or last.lineno
-    at = last.lineno if leaves else NONE
-    return Block(line, body[0].lineno, end, kind, of_ranks, at, breaks)
+    leaves = isinstance(last, ast.Return | ast.Continue | ast.Break)
+    at, how = (last.lineno, type(last).__name__) if leaves else (NONE, "")
+    return Block(line, body[0].lineno, last.end_lineno or last.lineno, kind, of_ranks, at, how)
 
 
 _Frames = list[tuple[str, int]]
@@ -117,17 +132,17 @@ def _of_loops(
             ]
             if not loops:
                 continue
-            loop = min(loops, key=lambda each: each.found.line)
+            whole = min(loops, key=lambda each: each.found.line)
             leaving = [
                 each
                 for each in own
-                if each.found.leaves != NONE and loop.found.has(each.found.leaves)
+                if each.found.leaves != NONE and whole.found.has(each.found.leaves)
             ]
-            for good in (True, False):
-                of = [each for each in leaving if each.found.breaks is good]
+            for how in ("Break", "Continue"):
+                of = [each for each in leaving if each.found.how == how]
                 if of:
                     return of[-1:]
-            return [loop]
+            return [max(loops, key=lambda each: each.found.line)]
     return []
 
 
@@ -135,26 +150,30 @@ def _left(every: Iterable[InSource[Block]], frames: _Frames) -> _Found:
     """What may leave a loop or a function before a line of the stack, the nearest first."""
     for file, line in frames:
         own = [each for each in every if each.file.name == file]
-        loops = [each for each in own if each.found.kind == "loop" and each.found.has(line)]
-        begin = max((each.found.first for each in loops), default=NONE)
         before = [
             each
             for each in own
-            if each.found.leaves != NONE and begin <= each.found.line < line <= _end(each, line)
+            if each.found.leaves != NONE and each.found.last < line and _skips(each, own, line)
         ]
         if before:
             return before[-1:]
     return []
 
 
-def _end(each: InSource[Block], line: int) -> int:
-    """The last line of the function or the file that a block is in, if that contains the line."""
-    functions = [
-        node
-        for node in ast.walk(each.file.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= each.found.line <= (node.end_lineno or node.lineno)
-    ]
-    if functions:
-        return max(functions, key=lambda node: node.lineno).end_lineno or NONE
-    return line
+def _skips(leaving: InSource[Block], own: _Found, line: int) -> bool:
+    """Whether a line is not run in the same round, or call, after a block that leaves it."""
+    at = leaving.found.leaves
+    if leaving.found.how == "Return":
+        around = [each for each in ast.walk(leaving.file.tree) if _is_function_around(each, at)]
+        inner = max(around, key=lambda each: each.lineno, default=None)
+        return inner is not None and line <= (inner.end_lineno or at)
+    loops = [each.found for each in own if each.found.kind == "loop" and each.found.has(at)]
+    return bool(loops) and max(loops, key=lambda loop: loop.line).has(line)
+
+
+def _is_function_around(
+    node: ast.AST, line: int
+) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return node.lineno <= line <= (node.end_lineno or line)

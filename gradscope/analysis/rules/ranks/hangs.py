@@ -8,6 +8,7 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -73,7 +74,8 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
             message=f"Call {number} of group {group.described} differs: {'; '.join(sides)}",
             site=own_site(trace, first.stack),
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in calls),
-            why=_with_common(trace, group, WHY_DIFFER),
+            why=_with_common(trace, group, WHY_DIFFER)
+            + _parted(parted_at(trace, first.stack, calls[0].stack)),
             fix=FIX_DIFFER,
         )
 
@@ -106,19 +108,20 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
     for group in trace.once(grouped_calls):
         calls = [call for call in group.parted.values() if call is not None]
         missing = [rank for rank, call in group.parted.items() if call is None]
-        waits = [call for call in calls if _waited(call, group, ended[call.rank])]
+        waits = [call for call in calls if _waited(trace, call, group, ended[call.rank])]
         if not missing or not waits or any(not call.fits(calls[0]) for call in calls):
             continue
         first = waits[0]
         number = group.calls[first.rank].index(first) + 1
         site = own_site(trace, first.stack)
         yield Found(
-            message=f"{listed(missing).capitalize()} never called {first.name} (call {number} of "
+            message=f"{_never_called(missing, ended)} {first.name} (call {number} of "
             f"group {group.described}), in which {listed([call.rank for call in waits])} "
             f"waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
-            why=_with_common(trace, group, "; ".join(_how_ended(missing, ended))),
+            why=_with_common(trace, group, "; ".join(_how_ended(missing, ended)))
+            + _parted(parted_at(trace, first.stack, last_seen(trace, missing[0])[1])),
             fix=FIX_MISSED,
             certainty=Certainty.INFERRED if trace.truncated else Certainty.CERTAIN,
         )
@@ -200,10 +203,23 @@ def _with_common(trace: Trace, group: GroupCalls, why: str) -> str:
     return f"{why}; the last call that all ranks made was {last.name}{at(site)}"
 
 
-def _waited(call: RankCall, group: GroupCalls, ending: str) -> bool:
+def _never_called(missing: Sequence[int], ended: Mapping[int, str]) -> str:
+    """As in "Rank 1 never called": a trace that is cut off does not say what came after it."""
+    ranks = listed(missing).capitalize()
+    known = all(ended[rank] for rank in missing)
+    return f"{ranks} never called" if known else f"{ranks}, whose trace is cut off, has no call of"
+
+
+def _parted(where: Site | None) -> str:
+    return "" if where is None else f"; ranks may have parted{at(where)}"
+
+
+def _waited(trace: Trace, call: RankCall, group: GroupCalls, ending: str) -> bool:
     """Whether a rank was still in a call when it ended, or failed in it."""
-    failed = ending not in ("", OK)
-    return call.end == NONE or (failed and group.calls[call.rank][-1] is call)
+    if call.end == NONE:
+        return True
+    failed = ending not in ("", OK) and group.calls[call.rank][-1] is call
+    return failed and last_seen(trace, call.rank)[0] < call.end
 
 
 def _how_ended(ranks: Sequence[int], ended: Mapping[int, str]) -> list[str]:

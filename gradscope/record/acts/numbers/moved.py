@@ -83,9 +83,9 @@ class ParameterMoves:
             kept.arrays.append(None if array is None else array.copy())
             if self._gradients:
                 kept.gradients.append(math.nan if array is None else _norm_of(gradient, memory))
-            matrix = not self._each and array is not None and leaf.ndim > 1 and array.size > 1
-            if matrix and _is_alike(array):
-                kept.alike.append((place, float(array[0])))
+            matrix = None if self._each or leaf.ndim < 2 else array
+            if matrix is not None and matrix.size > 1 and _is_alike(matrix):
+                kept.alike.append((place, float(matrix[0])))
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began

@@ -42,6 +42,10 @@ def _unknown(_: object) -> int:
     return NONE
 
 
+def _nothing() -> None:
+    pass
+
+
 class ShardRows:
     """Collects these rows for one recording."""
 
@@ -52,6 +56,8 @@ class ShardRows:
         self._number_of = number_of
         self._kinds = kinds
         self.site_of: Callable[[FrameType | None], int] = _unknown
+        self.before_waiting: Callable[[], None] = _nothing
+        """Called when a collective has been noted, and other ranks may end this process in it."""
         self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
@@ -118,6 +124,7 @@ class ShardRows:
         group = NONE if passed.group is None else self._group(passed.group)
         (dtype, _), stack = self._kinds.dtype(passed.dtype), self.site_of(passed.frame)
         self._collectives.append((token, group, stack, tuple(passed.shape), dtype))
+        self.before_waiting()
 
     def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
         """Parameters that are kept equal on all ranks of a group."""
