@@ -17,7 +17,8 @@ from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.one_rank import RankPart, parts
-from gradscope.trace.schema import NONE, Op, ProcessGroup, Replicated, StepAct, Tensor
+from gradscope.analysis.ranks.whose import RankOf
+from gradscope.trace.schema import NONE, GraphTask, Op, ProcessGroup, Replicated, StepAct, Tensor
 from gradscope.trace.trace import Trace
 
 FEWEST = 3
@@ -34,7 +35,7 @@ class Drift:
     """The first step at which ranks have different values of a replicated parameter."""
 
     name: str  # of the parameter
-    what: str  # "parameter", "gradient" or "update"
+    what: str  # "parameter", "gradient" or "update"; "step": a rank took no step here
     number: int  # of the step of the optimizer
     values: dict[int, float]  # the norm, by rank
     steps: dict[int, Done[StepAct]]  # by rank
@@ -91,8 +92,41 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
     together: dict[tuple[Group, int, int], list[_Replica]] = {}
     for key, replica in every:
         together.setdefault(key, []).append(replica)
-    found = (_first_drift(replicas) for replicas in together.values() if len(replicas) > 1)
+    found = (
+        _skipped(trace, replicas) or _first_drift(replicas)
+        for replicas in together.values()
+        if len(replicas) > 1
+    )
     return tuple(each for each in found if each is not None)
+
+
+def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
+    """The first step that some ranks took after a backward, and others did not.
+
+    Only where all ranks have as many backwards, and not as many steps: who accumulates gradients
+    over another number of backwards skips nothing.
+    """
+    begun = {each.rank: _backwards(trace, each.rank) for each in replicas}
+    if len({len(each) for each in begun.values()}) > 1 or not all(begun.values()):
+        return None
+    if len({len(each.steps) for each in replicas}) < 2:
+        return None
+    taken: dict[int, dict[int, Done[StepAct]]] = {}
+    for each in replicas:
+        after = np.searchsorted(begun[each.rank], [step.t for step in each.steps])
+        taken[each.rank] = dict(zip(after.tolist(), each.steps, strict=True))
+    for number in range(1, len(begun[replicas[0].rank]) + 1):
+        steps = {rank: own[number] for rank, own in taken.items() if number in own}
+        if steps and len(steps) < len(replicas):
+            return Drift("", "step", number, {}, steps, {}, {})
+    return None
+
+
+def _backwards(trace: Trace, rank: int) -> list[int]:
+    """When the backwards of a rank began that no other one contains."""
+    tasks = trace.table(GraphTask)
+    of = trace.once(RankOf).of(GraphTask.TABLE, tasks["id"]) == rank
+    return sorted(tasks["begin"][of & (tasks["parent"] == NONE)].tolist())
 
 
 def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:

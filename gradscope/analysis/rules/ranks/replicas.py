@@ -9,7 +9,8 @@ import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
-from gradscope.analysis.program.acts import Done
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.ranks.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
     Drift,
     drifts,
@@ -18,9 +19,10 @@ from gradscope.analysis.ranks.replicas import (
     written_on_some,
 )
 from gradscope.analysis.ranks.training.drawn import same_draws
+from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, GraphTask, Op, StepAct
+from gradscope.trace.schema import NONE, ClipAct, GraphTask, Op, StepAct
 from gradscope.trace.trace import Trace
 
 WHY_GRADIENT = (
@@ -92,6 +94,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     for drift in trace.once(drifts):
+        if drift.what == "step":
+            yield _skipped(trace, drift)
+            continue
         odd, values = _odd_one(drift.values), drift.values
         step = drift.steps[odd]
         of = drift.name if drift.what == "parameter" else f"the {drift.what} of {drift.name}"
@@ -101,7 +106,7 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
         )
         why, site = _why_drift(drift), own_site(trace, step.stack)
         if drift.what == "gradient":
-            site = _backward_before(trace, odd, step.t) or site
+            site = _clipped(trace, drift) or _backward_before(trace, odd, step.t) or site
         elif written := written_on_some(trace, drift):
             rank, stack = written
             site = own_site(trace, stack)
@@ -236,6 +241,38 @@ def _odd_one(values: Mapping[int, float]) -> int:
     """The rank whose value the fewest ranks have; of several, the last one."""
     many = Counter(values.values())
     return max(values, key=lambda rank: (-many[values[rank]], rank))
+
+
+def _skipped(trace: Trace, drift: Drift) -> Found:
+    """A rank took no step where others took one."""
+    numbers = trace.once(RankOf).numbers
+    left_out = [rank for rank in numbers if rank not in drift.steps]
+    step = next(iter(drift.steps.values()))
+    site = own_site(trace, step.stack)
+    where = parted_at(trace, step.stack, NONE)
+    return Found(
+        message=f"Replicas differ: {listed(left_out)} took no step after backward {drift.number}, "
+        f"and {listed([*drift.steps])} did{at(site)}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+        why="all ranks must take the same steps"
+        + ("" if where is None else f"; ranks may have parted{at(where)}"),
+        fix="decide on all ranks alike: reduce what the decision depends on over all ranks first",
+    )
+
+
+def _clipped(trace: Trace, drift: Drift) -> Site | None:
+    """The line that clipped gradients to another norm on each rank, just before the step."""
+    clips: dict[int, Done[ClipAct]] = {}
+    for part in trace.once(parts):
+        before = drift.steps[part.rank].t if part.rank in drift.steps else NONE
+        since = drift.last[part.rank].t if part.rank in drift.last else 0
+        for act in part.trace.once(Acts).of(ClipAct):
+            if since < act.t < before:
+                clips[part.rank] = act
+    if len({act.facts.max for act in clips.values()}) < 2:
+        return None
+    return own_site(trace, next(iter(clips.values())).stack)
 
 
 def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
