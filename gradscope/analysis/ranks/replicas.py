@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,16 +18,28 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.whose import RankOf
-from gradscope.trace.schema import NONE, GraphTask, Op, ProcessGroup, Replicated, StepAct, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    GraphTask,
+    Op,
+    Phase,
+    ProcessGroup,
+    Replicated,
+    Span,
+    StepAct,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
 
 FEWEST = 3
 """Number of different losses from which on it is no coincidence that ranks have the same."""
 
+Group = tuple[str, tuple[int, ...]]
+BY_HAND: Group = ("", ())
+"""Stands for the group of models without DistributedDataParallel."""
+
 COPIES, NOT_WRITTEN = frozenset({"copy_"}), frozenset({"set_", "requires_grad_"})
 """Calls that copy into a tensor; that leave its values as they are."""
-
-Group = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,7 @@ class Drift:
     steps: dict[int, Done[StepAct]]  # by rank
     last: dict[int, Done[StepAct]]  # the steps before; empty if there are none
     tensors: dict[int, int]  # the parameter, by rank
+    by_hand: bool = False  # the program averages gradients itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +105,14 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
     together: dict[tuple[Group, int, int], list[_Replica]] = {}
     for key, replica in every:
         together.setdefault(key, []).append(replica)
-    found = (
-        _skipped(trace, replicas) or _first_drift(replicas)
-        for replicas in together.values()
-        if len(replicas) > 1
-    )
-    return tuple(each for each in found if each is not None)
+    found = []
+    for (group, *_), replicas in together.items():
+        by_hand = group == BY_HAND
+        if len(replicas) < 2 or (by_hand and not _are_averaged(trace, replicas)):
+            continue
+        drift = _skipped(trace, replicas) or _first_drift(replicas)
+        found += [] if drift is None else [replace(drift, by_hand=by_hand)]
+    return tuple(found)
 
 
 def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
@@ -169,7 +184,7 @@ def _writes(trace: Trace, drift: Drift) -> dict[int, list[tuple[str, int]]]:
         begin = calls.array("begin")[of]
         since = drift.last[rank].t if drift.last else 0
         of = of[(begin > since) & (begin < drift.steps[rank].t)]
-        rows = zip(calls["name"][of].tolist(), calls["stack"][of].tolist(), strict=True)
+        rows = zip(trace.texts(calls["name"][of]), calls["stack"][of].tolist(), strict=True)
         found[rank] = [(name, at) for name, at in rows if at != NONE and name not in NOT_WRITTEN]
     return found
 
@@ -179,13 +194,36 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     trace = part.trace
     names = {row.id: row.name for row in trace.rows(Tensor)}
     found = []
-    for model, (group, parameters) in enumerate(replicated(trace)):
-        for number, optimizer in enumerate(trace.once(Acts).optimizers):
+    for number, optimizer in enumerate(trace.once(Acts).optimizers):
+        models = [*enumerate(replicated(trace))] or [(NONE, (BY_HAND, optimizer.tensors))]
+        for model, (group, parameters) in models:
             places = _places(optimizer, parameters)
             if places:
                 replica = _Replica(part.rank, names, parameters, optimizer.steps, places)
                 found.append(((group, model, number), replica))
     return found
+
+
+def _are_averaged(trace: Trace, replicas: list[_Replica]) -> bool:
+    """Whether a program without DistributedDataParallel averages gradients of equal models itself.
+
+    All parameters were equal at the first step, and the gradient of one at the first steps. Where
+    ranks pass each other different parts, experts may differ on purpose.
+    """
+    spans = trace.table(Span)
+    names = trace.texts(np.unique(spans["name"][spans["phase"] == Phase.COLLECTIVE]))
+    if any("all_to_all" in name for name in names) or not any("reduce" in name for name in names):
+        return False
+    if len({len(each.parameters) for each in replicas}) > 1:
+        return False
+    firsts = [[step.facts for step in each.steps[:2]] for each in replicas]
+    if not all(firsts) or len({facts[0].size for facts in firsts}) > 1 or not firsts[0][0].size:
+        return False
+    grads = [zip(*(facts.grad for facts in several), strict=False) for several in firsts]
+    return any(
+        len({*by_rank}) == 1 and by_rank[0] and all(norm > 0 for norm in by_rank[0])
+        for by_rank in zip(*grads, strict=False)
+    )
 
 
 def replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:

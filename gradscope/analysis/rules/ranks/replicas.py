@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
     Drift,
@@ -31,6 +32,10 @@ WHY_GRADIENT = (
     "the backward, for example by clipping to another norm"
 )
 FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
+WHY_BY_HAND = (
+    "parameters were equal until then, and the program averages gradients itself: those of other "
+    "parameters were equal, and this one was left out, or changed after that"
+)
 WHY_UPDATE = (
     "parameters, gradients and learning rates were equal: the optimizers differ in other settings, "
     "in their state (momentum that was loaded on some ranks only), or in random numbers"
@@ -64,6 +69,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
     and averages gradients in each backward. So parameters stay equal as long as all ranks take the
     same steps. It does not check this: after a difference each rank trains another model. Norms are
     compared, at steps that were measured. Ranks that agree again later are not reported.
+
+    A program without DistributedDataParallel is checked if its parameters are equal at first, and
+    some of its gradients are: then it averages them itself.
 
     Bad:
         import torch.distributed as dist
@@ -106,7 +114,8 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
         )
         why, site = _why_drift(drift), own_site(trace, step.stack)
         if drift.what == "gradient":
-            site = _clipped(trace, drift) or _backward_before(trace, odd, step.t) or site
+            found = _clipped(trace, drift) or (drift.by_hand and _reduced(trace, odd, step.t))
+            site = found or _backward_before(trace, odd, step.t) or site
         elif written := written_on_some(trace, drift):
             rank, stack = written
             site = own_site(trace, stack)
@@ -275,6 +284,18 @@ def _clipped(trace: Trace, drift: Drift) -> Site | None:
     return own_site(trace, next(iter(clips.values())).stack)
 
 
+def _reduced(trace: Trace, rank: int, t: int) -> Site | None:
+    """The line of the last reduction that a rank called before a time."""
+    calls = [
+        call
+        for group in trace.once(grouped_calls)
+        for call in group.calls.get(rank, ())
+        if "reduce" in call.name and call.begin < t
+    ]
+    last = max(calls, key=lambda call: call.begin, default=None)
+    return own_site(trace, last.stack) if last else None
+
+
 def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
     """The line of the last backward of a rank that began before a time."""
     tasks = trace.table(GraphTask)
@@ -300,7 +321,7 @@ def _rates(steps: Mapping[int, Done[StepAct]]) -> str:
 
 def _why_drift(drift: Drift) -> str:
     if drift.what == "gradient":
-        return WHY_GRADIENT
+        return WHY_BY_HAND if drift.by_hand else WHY_GRADIENT
     if drift.what == "update":
         rates = _rates(drift.steps)
         return f"ranks have different learning rates: {rates}" if rates else WHY_UPDATE
