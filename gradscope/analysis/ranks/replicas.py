@@ -16,6 +16,7 @@ import numpy as np
 from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
+from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.one_rank import RankPart, parts
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
@@ -85,7 +86,9 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
         losses = computed_losses(part.trace)
         values = tuple(loss for _, loss in losses)
         groups = {group for group, _ in replicated(part.trace)}
-        for group in groups if len({*values}) >= FEWEST else ():
+        if len({*values}) < FEWEST or _was_reduced(trace, part, losses[-1][0]):
+            continue
+        for group in groups:
             by_losses.setdefault((group, values), []).append((part.rank, losses[-1][0]))
     found = {
         tuple(rank for rank, _ in of): SameLosses(
@@ -95,6 +98,20 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
         if len(of) > 1
     }
     return tuple(found.values())
+
+
+def _was_reduced(trace: Trace, part: RankPart, op: int) -> bool:
+    """Whether a collective wrote a number from which this call computed a loss."""
+    calls, made = part.trace.table(Op), part.trace.table(Op).row(op)
+    outputs = calls.ragged("outputs")
+    of = outputs.owners[np.isin(outputs.values, made.inputs)]
+    begun = calls["begin"][of]
+    since = int(begun.min(initial=made.begin))
+    return any(
+        since < call.begin < made.begin
+        for group in trace.once(grouped_calls)
+        for call in group.calls.get(part.rank, ())
+    )
 
 
 def drifts(trace: Trace) -> tuple[Drift, ...]:
