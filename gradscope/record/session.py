@@ -44,6 +44,7 @@ class FlushPace:
 
     def __init__(self, start: int) -> None:
         self.last = start
+        self.took = 0  # nanoseconds, for the last one before the program waited
         self._wait = SOON
 
     def is_due(self) -> bool:
@@ -85,7 +86,6 @@ class Session:
         self.not_finite: Callable[[], tuple[int, int]] = _none
         """Number of tensors so far with NaN or Inf, and of those with NaN. Called often."""
         self._pace = FlushPace(start)
-        self._waited = 0  # nanoseconds that the last flush before a wait took
         self._closed = False
         self.places: StopPlaces | None = None  # where the program can be stopped, if enabled
         self.module_paths: list[str] = []  # of known modules, by id
@@ -122,9 +122,9 @@ class Session:
         An exchange that does not fit may end the process at once, with what was not written.
         """
         began = time.perf_counter_ns()
-        if began - self._pace.last > SHARE * self._waited:
+        if began - self._pace.last > SHARE * self._pace.took:
             self._flush_if_open(wait=False)
-            self._waited = time.perf_counter_ns() - began
+            self._pace.took = time.perf_counter_ns() - began
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Pass all notes so far to the writer; False if another flush was interrupted by this.

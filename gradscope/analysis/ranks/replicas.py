@@ -32,12 +32,17 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.trace import Trace
 
+WRAPPED = "module."
+"""How names of parameters begin that are in a module which DistributedDataParallel has wrapped."""
+
 FEWEST = 3
 """Number of different losses from which on it is no coincidence that ranks have the same."""
 
 Group = tuple[str, tuple[int, ...]]
 BY_HAND: Group = ("", ())
-"""Stands for the group of models without DistributedDataParallel."""
+OUTSIDE: Group = ("", (NONE,))
+"""Stand for the group of models without DistributedDataParallel, and of parameters outside of it.
+"""
 
 COPIES, NOT_WRITTEN = frozenset({"copy_"}), frozenset({"set_", "requires_grad_"})
 """Calls that copy into a tensor; that leave its values as they are."""
@@ -48,7 +53,7 @@ class Drift:
     """The first step at which ranks have different values of a replicated parameter."""
 
     name: str  # of the parameter
-    what: str  # "parameter", "gradient" or "update"; "step": a rank took no step here
+    what: str  # "parameter", "gradient" or "update"; "step": a rank took no step here; "outside"
     number: int  # of the step of the optimizer
     values: dict[int, float]  # the norm, by rank
     steps: dict[int, Done[StepAct]]  # by rank
@@ -124,12 +129,53 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
         together.setdefault(key, []).append(replica)
     found = []
     for (group, *_), replicas in together.items():
-        by_hand = group == BY_HAND
+        by_hand, outside = group == BY_HAND, group == OUTSIDE
         if len(replicas) < 2 or (by_hand and not _are_averaged(trace, replicas)):
+            continue
+        if outside:
+            found += _outside(trace, replicas)
             continue
         drift = _skipped(trace, replicas) or _first_drift(replicas)
         found += [] if drift is None else [replace(drift, by_hand=by_hand)]
     return tuple(found)
+
+
+def _outside(trace: Trace, replicas: list[_Replica]) -> list[Drift]:
+    """A parameter of an optimizer that is in no model of DistributedDataParallel, unlike others.
+
+    It was equal at first, or is part of the module that was wrapped; and its gradients differ.
+    """
+    if _pass_parts(trace) or len({len(each.parameters) for each in replicas}) > 1:
+        return []
+    first = {each.rank: each.steps[0] for each in replicas if each.steps}
+    if len(first) < len(replicas):
+        return []
+    for at in replicas[0].places:
+        name = replicas[0].names.get(replicas[0].parameters[at], "")
+        size, grad = (
+            {each.rank: _cell(first[each.rank], column, each.places[at]) for each in replicas}
+            for column in ("size", "grad")
+        )
+        alike = len({*size.values()}) == 1 or name.startswith(WRAPPED)
+        if alike and len({*grad.values()}) > 1 and not any(map(math.isnan, grad.values())):
+            tensors = {each.rank: each.parameters[at] for each in replicas}
+            return [Drift(name, "outside", 0, grad, first, {}, tensors)]
+    return []
+
+
+def _cell(step: Done[StepAct], column: str, place: int) -> float:
+    cells = getattr(step.facts, column)
+    return cells[place] if place < len(cells) else math.nan
+
+
+def _pass_parts(trace: Trace) -> bool:
+    """Whether ranks pass each other different parts: then experts may differ on purpose."""
+    return any("all_to_all" in name for name in _collectives(trace))
+
+
+def _collectives(trace: Trace) -> list[str]:
+    spans = trace.table(Span)
+    return trace.texts(np.unique(spans["name"][spans["phase"] == Phase.COLLECTIVE]))
 
 
 def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
@@ -212,8 +258,13 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     names = {row.id: row.name for row in trace.rows(Tensor)}
     found = []
     for number, optimizer in enumerate(trace.once(Acts).optimizers):
-        models = [*enumerate(replicated(trace))] or [(NONE, (BY_HAND, optimizer.tensors))]
-        for model, (group, parameters) in models:
+        models = [*enumerate(replicated(trace))]
+        held = {tensor for _, (_, parameters) in models for tensor in parameters}
+        rest = tuple(tensor for tensor in optimizer.tensors if tensor not in held)
+        if len(rest) in {0, len(optimizer.tensors)} and models:
+            rest = ()
+        others = [(NONE, (OUTSIDE if models else BY_HAND, rest))]
+        for model, (group, parameters) in models + others:
             places = _places(optimizer, parameters)
             if places:
                 replica = _Replica(part.rank, names, parameters, optimizer.steps, places)
@@ -224,12 +275,9 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
 def _are_averaged(trace: Trace, replicas: list[_Replica]) -> bool:
     """Whether a program without DistributedDataParallel averages gradients of equal models itself.
 
-    All parameters were equal at the first step, and the gradient of one at the first steps. Where
-    ranks pass each other different parts, experts may differ on purpose.
+    All parameters were equal at the first step, and the gradient of one at the first steps.
     """
-    spans = trace.table(Span)
-    names = trace.texts(np.unique(spans["name"][spans["phase"] == Phase.COLLECTIVE]))
-    if any("all_to_all" in name for name in names) or not any("reduce" in name for name in names):
+    if _pass_parts(trace) or not any("reduce" in name for name in _collectives(trace)):
         return False
     if len({len(each.parameters) for each in replicas}) > 1:
         return False
@@ -284,8 +332,8 @@ def _difference(
         for at in replicas[0].places:
             values = {}
             for replica in replicas:
-                cells, place = getattr(steps[replica.rank].facts, column), replica.places[at]
-                values[replica.rank] = cells[place] if place < len(cells) else math.nan
+                step = steps[replica.rank]
+                values[replica.rank] = _cell(step, column, replica.places[at])
             known = [value for value in values.values() if not math.isnan(value)]
             if len(known) == len(replicas) and len({*known}) > 1:
                 first = replicas[0]

@@ -27,7 +27,7 @@ OF_RANKS = re.compile(r"rank|is_(main|master)|main_process|is_global_zero", re.I
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LinesUnder:
     """The lines of an arm of an `if`, of a handler of exceptions, or of a loop."""
 
     line: int  # of its head
@@ -76,7 +76,7 @@ def last_seen(trace: Trace, rank: int) -> tuple[int, int]:
     return max(found, default=(NONE, NONE))
 
 
-def blocks(tree: ast.Module) -> Iterator[Block]:
+def blocks(tree: ast.Module) -> Iterator[LinesUnder]:
     """All arms, handlers and loops of a file."""
     for each in all_statements(tree):
         if isinstance(each, ast.If):
@@ -91,20 +91,20 @@ def blocks(tree: ast.Module) -> Iterator[Block]:
             yield _block(each.lineno, each.body, "loop")
 
 
-def _block(line: int, body: list[ast.stmt], kind: str, *, of_ranks: bool = False) -> Block:
+def _block(line: int, body: list[ast.stmt], kind: str, *, of_ranks: bool = False) -> LinesUnder:
     last = body[-1]
     leaves = isinstance(last, ast.Return | ast.Continue | ast.Break)
     at, how = (last.lineno, type(last).__name__) if leaves else (NONE, "")
-    return Block(line, body[0].lineno, last.end_lineno or last.lineno, kind, of_ranks, at, how)
+    return LinesUnder(line, body[0].lineno, last.end_lineno or last.lineno, kind, of_ranks, at, how)
 
 
 _Frames = list[tuple[str, int]]
-_Found = list[InSource[Block]]
+_Found = list[InSource[LinesUnder]]
 
 
 def _around(
-    every: Iterable[InSource[Block]], frames: _Frames, others: dict[str, list[int]]
-) -> Iterator[InSource[Block]]:
+    every: Iterable[InSource[LinesUnder]], frames: _Frames, others: dict[str, list[int]]
+) -> Iterator[InSource[LinesUnder]]:
     """The arms that contain a line of the stack and none of the other's, the innermost first."""
     for file, line in frames:
         inside = [
@@ -119,7 +119,7 @@ def _around(
 
 
 def _of_loops(
-    every: Iterable[InSource[Block]], frames: _Frames, others: dict[str, list[int]]
+    every: Iterable[InSource[LinesUnder]], frames: _Frames, others: dict[str, list[int]]
 ) -> _Found:
     """Where a loop was left, that only one of the ranks is in: what leaves it, or the loop."""
     for file, line in frames:
@@ -146,7 +146,7 @@ def _of_loops(
     return []
 
 
-def _left(every: Iterable[InSource[Block]], frames: _Frames) -> _Found:
+def _left(every: Iterable[InSource[LinesUnder]], frames: _Frames) -> _Found:
     """What may leave a loop or a function before a line of the stack, the nearest first."""
     for file, line in frames:
         own = [each for each in every if each.file.name == file]
@@ -160,7 +160,7 @@ def _left(every: Iterable[InSource[Block]], frames: _Frames) -> _Found:
     return []
 
 
-def _skips(leaving: InSource[Block], own: _Found, line: int) -> bool:
+def _skips(leaving: InSource[LinesUnder], own: _Found, line: int) -> bool:
     """Whether a line is not run in the same round, or call, after a block that leaves it."""
     at = leaving.found.leaves
     if leaving.found.how == "Return":

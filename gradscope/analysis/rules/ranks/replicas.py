@@ -23,7 +23,7 @@ from gradscope.analysis.ranks.training.drawn import same_draws
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, ClipAct, GraphTask, Op, StepAct
+from gradscope.trace.schema import NONE, CameInAct, ClipAct, GraphTask, Op, StepAct
 from gradscope.trace.trace import Trace
 
 WHY_GRADIENT = (
@@ -101,37 +101,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
+    special = {"step": _skipped, "outside": _outside}
     for drift in trace.once(drifts):
-        if drift.what == "step":
-            yield _skipped(trace, drift)
-            continue
-        odd, values = _odd_one(drift.values), drift.values
-        step = drift.steps[odd]
-        of = drift.name if drift.what == "parameter" else f"the {drift.what} of {drift.name}"
-        by_rank = ", ".join(
-            f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
-            for value in dict.fromkeys(values.values())
-        )
-        why, site = _why_drift(drift), own_site(trace, step.stack)
-        if drift.what == "gradient":
-            found = _clipped(trace, drift) or (drift.by_hand and _reduced(trace, odd, step.t))
-            site = found or _backward_before(trace, odd, step.t) or site
-        elif written := written_on_some(trace, drift):
-            rank, stack = written
-            site = own_site(trace, stack)
-            why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
-        elif everywhere := written_on_all(trace, drift):
-            name, stack = everywhere
-            site = own_site(trace, stack)
-            why = f"all ranks wrote it before, with {name}{at(site)}: each has its own numbers"
-        yield Found(
-            message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
-            f"{at(site)}",
-            site=site,
-            evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
-            why=why,
-            fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
-        )
+        yield special.get(drift.what, _numbers_differ)(trace, drift)
 
 
 @rule(
@@ -252,6 +224,37 @@ def _odd_one(values: Mapping[int, float]) -> int:
     return max(values, key=lambda rank: (-many[values[rank]], rank))
 
 
+def _numbers_differ(trace: Trace, drift: Drift) -> Found:
+    """The norms of a parameter, of its gradient or of its update differ."""
+    odd, values = _odd_one(drift.values), drift.values
+    step = drift.steps[odd]
+    of = drift.name if drift.what == "parameter" else f"the {drift.what} of {drift.name}"
+    by_rank = ", ".join(
+        f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
+        for value in dict.fromkeys(values.values())
+    )
+    why, site = _why_drift(drift), own_site(trace, step.stack)
+    if drift.what == "gradient":
+        found = _clipped(trace, drift) or (drift.by_hand and _reduced(trace, odd, step.t))
+        site = found or _backward_before(trace, odd, step.t) or site
+    elif written := written_on_some(trace, drift):
+        rank, stack = written
+        site = own_site(trace, stack)
+        why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
+    elif everywhere := written_on_all(trace, drift):
+        name, stack = everywhere
+        site = own_site(trace, stack)
+        why = f"all ranks wrote it before, with {name}{at(site)}: each has its own numbers"
+    return Found(
+        message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
+        f"{at(site)}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+        why=why,
+        fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
+    )
+
+
 def _skipped(trace: Trace, drift: Drift) -> Found:
     """A rank took no step where others took one."""
     numbers = trace.once(RankOf).numbers
@@ -267,6 +270,24 @@ def _skipped(trace: Trace, drift: Drift) -> Found:
         why="all ranks must take the same steps"
         + ("" if where is None else f"; ranks may have parted{at(where)}"),
         fix="decide on all ranks alike: reduce what the decision depends on over all ranks first",
+    )
+
+
+def _outside(trace: Trace, drift: Drift) -> Found:
+    """A parameter is stepped with each rank's own gradient."""
+    tensor = next(iter(drift.tensors.values()))
+    part = trace.once(parts)[0].trace
+    built = next(each for each in part.once(Acts).optimizers if tensor in each.tensors).built
+    came = [act for act in part.once(Acts).of(CameInAct) if tensor in act.tensors]
+    site = own_site(trace, came[0].stack) if came else Site()
+    norms = ", ".join(f"{value:.4g} on rank {rank}" for rank, value in drift.values.items())
+    return Found(
+        message=f"{drift.name} is stepped by the optimizer made{at(own_site(trace, built.stack))}, "
+        f"but DistributedDataParallel does not average its gradient: its norm is {norms}{at(site)}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+        why="it is in no wrapped model, or was added to one after that: each rank trains its own",
+        fix="wrap the module that it is in, after it is complete; or average its gradient",
     )
 
 
