@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -19,7 +19,7 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.functions import all_statements
-from gradscope.trace.schema import NONE, GraphTask, Op
+from gradscope.trace.schema import NONE, Frame, GraphTask, Op
 from gradscope.trace.trace import Trace
 
 OF_RANKS = re.compile(r"rank|is_(main|master)|main_process|is_global_zero", re.IGNORECASE)
@@ -49,10 +49,8 @@ def parted_at(trace: Trace, here: int, there: int) -> Site | None:
     may have left a loop or a function before; else another branch around it.
     """
     every = trace.once(SourceFiles).each(blocks)
-    frames = [(frame.file, frame.line) for frame in trace.frames(here)] if here != NONE else []
-    others: dict[str, list[int]] = {}
-    for frame in trace.frames(there) if there != NONE else ():
-        others.setdefault(frame.file, []).append(frame.line)
+    frames = trace.frames(here) if here != NONE else ()
+    others = trace.frames(there) if there != NONE else ()
     around = list(_around(every, frames, others))
     by_rank = [each for each in around if each.found.of_ranks]
     found = by_rank or _of_loops(every, frames, others) or _left(every, frames) or around
@@ -98,37 +96,39 @@ def _block(line: int, body: list[ast.stmt], kind: str, *, of_ranks: bool = False
     return LinesUnder(line, body[0].lineno, last.end_lineno or last.lineno, kind, of_ranks, at, how)
 
 
-_Frames = list[tuple[str, int]]
+_Frames = Sequence[Frame]
 _Found = list[InSource[LinesUnder]]
 
 
 def _around(
-    every: Iterable[InSource[LinesUnder]], frames: _Frames, others: dict[str, list[int]]
+    every: Iterable[InSource[LinesUnder]], frames: _Frames, others: _Frames
 ) -> Iterator[InSource[LinesUnder]]:
     """The arms that contain a line of the stack and none of the other's, the innermost first."""
-    for file, line in frames:
+    for frame in frames:
+        there = [other.line for other in others if other.file == frame.file]
         inside = [
             each
             for each in every
-            if each.file.name == file
+            if each.file.name == frame.file
             and each.found.kind == "if"
-            and each.found.has(line)
-            and not any(map(each.found.has, others.get(file, ())))
+            and each.found.has(frame.line)
+            and not any(map(each.found.has, there))
         ]
         yield from sorted(inside, key=lambda each: -each.found.line)
 
 
-def _of_loops(
-    every: Iterable[InSource[LinesUnder]], frames: _Frames, others: dict[str, list[int]]
-) -> _Found:
+def _of_loops(every: Iterable[InSource[LinesUnder]], frames: _Frames, others: _Frames) -> _Found:
     """Where a loop was left, that only one of the ranks is in: what leaves it, or the loop."""
-    for file, line in frames:
-        for other in others.get(file, ()):
-            own = [each for each in every if each.file.name == file]
+    for frame in frames:
+        own = [each for each in every if each.file.name == frame.file]
+        for other in others:
+            if (other.file, other.function) != (frame.file, frame.function):
+                continue
             loops = [
                 each
                 for each in own
-                if each.found.kind == "loop" and each.found.has(line) != each.found.has(other)
+                if each.found.kind == "loop"
+                and each.found.has(frame.line) != each.found.has(other.line)
             ]
             if not loops:
                 continue
@@ -148,8 +148,8 @@ def _of_loops(
 
 def _left(every: Iterable[InSource[LinesUnder]], frames: _Frames) -> _Found:
     """What may leave a loop or a function before a line of the stack, the nearest first."""
-    for file, line in frames:
-        own = [each for each in every if each.file.name == file]
+    for frame in frames:
+        own, line = [each for each in every if each.file.name == frame.file], frame.line
         before = [
             each
             for each in own
