@@ -24,6 +24,9 @@ from gradscope.trace.trace import Trace
 SAME_SIZE = frozenset(("all_reduce", "broadcast", "reduce"))
 """Collectives whose tensors have the same number of elements and the same dtype on all ranks."""
 
+SAME_SIZE_MOSTLY = frozenset(("all_gather", "all_gather_into_tensor"))
+"""Likewise, but some backends take other sizes: one that did not end may not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankCall:
@@ -46,7 +49,8 @@ class RankCall:
         """Whether two ranks may call these together."""
         if self.name != other.name:
             return False
-        if self.name not in SAME_SIZE or "" in (self.dtype, other.dtype):
+        stuck = self.name in SAME_SIZE_MOSTLY and NONE in (self.end, other.end)
+        if not (stuck or self.name in SAME_SIZE) or "" in (self.dtype, other.dtype):
             return True
         return (prod(self.shape), self.dtype) == (prod(other.shape), other.dtype)
 

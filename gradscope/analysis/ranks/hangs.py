@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.training.parting import last_seen
 from gradscope.analysis.ranks.whose import endings
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
@@ -28,7 +29,7 @@ def missed(trace: Trace) -> tuple[Missed, ...]:
     for group in trace.once(grouped_calls):
         calls = [call for call in group.parted.values() if call is not None]
         missing = tuple(rank for rank, call in group.parted.items() if call is None)
-        waits = tuple(call for call in calls if _waited(call, group, ended[call.rank]))
+        waits = tuple(call for call in calls if _waited(trace, call, group, ended[call.rank]))
         if missing and waits and all(call.fits(calls[0]) for call in calls):
             found.append(Missed(group, missing, waits))
     return tuple(found)
@@ -45,7 +46,9 @@ def crossed(trace: Trace) -> tuple[tuple[Missed, Missed], ...]:
     )
 
 
-def _waited(call: RankCall, group: GroupCalls, ending: str) -> bool:
+def _waited(trace: Trace, call: RankCall, group: GroupCalls, ending: str) -> bool:
     """Whether a rank was still in a call when it ended, or failed in it."""
-    failed = ending not in ("", OK)
-    return call.end == NONE or (failed and group.calls[call.rank][-1] is call)
+    if call.end == NONE:
+        return True
+    failed = ending not in ("", OK) and group.calls[call.rank][-1] is call
+    return failed and (group.reduces or last_seen(trace, call.rank)[0] < call.end)

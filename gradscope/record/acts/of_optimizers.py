@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES, leaves_of
 from gradscope.record.acts.numbers.moved import ParameterMoves
-from gradscope.record.process.ranks import this_process
 from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
 from gradscope.record.acts.source.source_lines import lines_that_return
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.sites import is_installed
 from gradscope.record.notes.user_functions import written
+from gradscope.record.process.ranks import this_process
 from gradscope.trace.schema import (
     NONE,
     AssignedAct,

@@ -58,6 +58,7 @@ class PyTorchListener(ProgramNotes):
         super().__init__(session.contexts, session.acts, modules)
         self.shared.site_of, self.shared.contexts = session.sites.of, session.contexts
         self.shared.leaves = self.tensors.leaves
+        self.shared.before_waiting = session.flush_before_waiting
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)

@@ -63,16 +63,20 @@ DRIFTS = {
         {"optimizer": "torch.optim.SGD(model.parameters(), lr=0.1 * (1 + rank))"},
         "optimizer.step()",
     ),
-    "called without DDP": ({"call": "(net if step == 2 else model)(x)"}, "optimizer.step()"),
+    "called without DDP": ({"call": "(net if step == 2 else model)(x)"}, "loss.backward()"),
     "clipped to another norm": (
         {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01 * (1 + rank))"},
-        "optimizer.step()",
+        "nn.utils.clip_grad_norm_",
     ),
     "written later": (
         {"after": "if rank and step == 3: net[2].bias.data.zero_()"},
         "net[2].bias.data.zero_()",
     ),
-    "never summed": ({"call": "net(x)"}, "optimizer.step()"),
+    "skipped on one rank": (
+        {"before": "if rank and step == 3: continue"},
+        "optimizer.step()",
+    ),
+    "never summed": ({"call": "net(x)"}, "loss.backward()"),
 }
 NAN = {
     "prepare": "spoiled = lambda x, zero: model(x) / (x * 0 if zero else x).sum()",

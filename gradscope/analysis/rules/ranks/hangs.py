@@ -8,13 +8,14 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.hangs import OK, Missed, crossed, missed
+from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Span
 from gradscope.trace.trace import Trace
 
-OK = "ok"
 LONGEST = 120
 """Number of characters of an error that are shown."""
 
@@ -73,7 +74,21 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
             message=f"Call {number} of group {group.described} differs: {'; '.join(sides)}",
             site=own_site(trace, first.stack),
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in calls),
-            why=_with_common(trace, group, WHY_DIFFER),
+            why=_with_common(trace, group, WHY_DIFFER)
+            + _parted(parted_at(trace, first.stack, calls[0].stack)),
+            fix=FIX_DIFFER,
+        )
+    for pair in trace.once(crossed):
+        if trace.once(stopped) and any(each.group.reduces for each in pair):
+            continue  # fewer-batches names the reason
+        waits = [(call, each.group) for each in pair for call in each.waits]
+        (first, of), (last, _) = waits[0], waits[-1]
+        yield Found(
+            message=f"Ranks of group {of.described} wait in different collectives: "
+            f"{'; '.join(_waiting(trace, each) for each in pair)}",
+            site=own_site(trace, first.stack),
+            evidence=tuple(Evidence(Span.TABLE, call.span) for call, _ in waits),
+            why=WHY_DIFFER + _parted(parted_at(trace, first.stack, last.stack)),
             fix=FIX_DIFFER,
         )
 
@@ -103,22 +118,22 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     ended = endings(trace)
-    for group in trace.once(grouped_calls):
-        calls = [call for call in group.parted.values() if call is not None]
-        missing = [rank for rank, call in group.parted.items() if call is None]
-        waits = [call for call in calls if _waited(call, group, ended[call.rank])]
-        if not missing or not waits or any(not call.fits(calls[0]) for call in calls):
+    reported = {id(each) for pair in trace.once(crossed) for each in pair}
+    for each in trace.once(missed):
+        group, missing, waits = each.group, each.missing, each.waits
+        if id(each) in reported or (group.reduces and trace.once(stopped)):
             continue
         first = waits[0]
         number = group.calls[first.rank].index(first) + 1
         site = own_site(trace, first.stack)
         yield Found(
-            message=f"{listed(missing).capitalize()} never called {first.name} (call {number} of "
+            message=f"{_never_called(missing, ended)} {_named(first, group)} (call {number} of "
             f"group {group.described}), in which {listed([call.rank for call in waits])} "
             f"waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
-            why=_with_common(trace, group, "; ".join(_how_ended(missing, ended))),
+            why=_with_common(trace, group, "; ".join(_how_ended(missing, ended)))
+            + _parted(parted_at(trace, first.stack, last_seen(trace, missing[0])[1])),
             fix=FIX_MISSED,
             certainty=Certainty.INFERRED if trace.truncated else Certainty.CERTAIN,
         )
@@ -183,6 +198,21 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
         )
 
 
+def _named(call: RankCall, group: GroupCalls) -> str:
+    """The name of a call; of one in a backward, whose it is."""
+    bucket = "" if call.bucket == NONE else f" of bucket {call.bucket}"
+    return f"{call.name}{bucket}" + " of DistributedDataParallel" * group.reduces
+
+
+def _waiting(trace: Trace, each: Missed) -> str:
+    """As in "rank 1 waits in barrier at train.py:20"."""
+    ranks, first = [call.rank for call in each.waits], each.waits[0]
+    waits = "waits" if len(ranks) == 1 else "wait"
+    return (
+        f"{listed(ranks)} {waits} in {_named(first, each.group)}{at(own_site(trace, first.stack))}"
+    )
+
+
 def _sides(trace: Trace, calls: Sequence[RankCall]) -> list[tuple[str, list[RankCall]]]:
     """What was called, with the line, and by which calls."""
 
@@ -204,10 +234,15 @@ def _with_common(trace: Trace, group: GroupCalls, why: str) -> str:
     return f"{why}; the last call that all ranks made was {last.name}{at(site)}"
 
 
-def _waited(call: RankCall, group: GroupCalls, ending: str) -> bool:
-    """Whether a rank was still in a call when it ended, or failed in it."""
-    failed = ending not in ("", OK)
-    return call.end == NONE or (failed and group.calls[call.rank][-1] is call)
+def _never_called(missing: Sequence[int], ended: Mapping[int, str]) -> str:
+    """As in "Rank 1 never called": a trace that is cut off does not say what came after it."""
+    ranks = listed(missing).capitalize()
+    known = all(ended[rank] for rank in missing)
+    return f"{ranks} never called" if known else f"{ranks}, whose trace is cut off, has no call of"
+
+
+def _parted(where: Site | None) -> str:
+    return "" if where is None else f"; ranks may have parted{at(where)}"
 
 
 def _how_ended(ranks: Sequence[int], ended: Mapping[int, str]) -> list[str]:

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import at, own_site, site_of_row
-from gradscope.analysis.ranks.replicas import Drift, drifts, same_losses, written_on_some
+from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
+from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.ranks.collectives import grouped_calls
+from gradscope.analysis.ranks.one_rank import parts
+from gradscope.analysis.ranks.replicas import (
+    Drift,
+    drifts,
+    same_losses,
+    written_on_all,
+    written_on_some,
+)
 from gradscope.analysis.ranks.training.batches import data_of
 from gradscope.analysis.ranks.training.drawn import same_draws
-from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.ranks.training.parting import parted_at
+from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Op
+from gradscope.trace.schema import NONE, CameInAct, ClipAct, GraphTask, Op, StepAct
 from gradscope.trace.trace import Trace
 
 WHY_GRADIENT = (
@@ -21,6 +33,14 @@ WHY_GRADIENT = (
     "the backward, for example by clipping to another norm"
 )
 FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
+WHY_BY_HAND = (
+    "parameters were equal until then, and the program averages gradients itself: those of other "
+    "parameters were equal, and this one was left out, or changed after that"
+)
+WHY_UPDATE = (
+    "parameters, gradients and learning rates were equal: the optimizers differ in other settings, "
+    "in their state (momentum that was loaded on some ranks only), or in random numbers"
+)
 WHY_AT_START = (
     "DistributedDataParallel made them equal when it was created; they were changed after that, "
     "before the first step"
@@ -51,6 +71,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
     same steps. It does not check this: after a difference each rank trains another model. Norms are
     compared, at steps that were measured. Ranks that agree again later are not reported.
 
+    A program without DistributedDataParallel is checked if its parameters are equal at first, and
+    some of its gradients are: then it averages them itself.
+
     Bad:
         import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
@@ -79,27 +102,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
+    special = {"step": _skipped, "outside": _outside}
     for drift in trace.once(drifts):
-        odd, values = _odd_one(drift.values), drift.values
-        step = drift.steps[odd]
-        of = f"the gradient of {drift.name}" if drift.what == "gradient" else drift.name
-        by_rank = ", ".join(
-            f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
-            for value in dict.fromkeys(values.values())
-        )
-        why, site = _why_drift(drift), own_site(trace, step.stack)
-        if written := written_on_some(trace, drift):
-            rank, stack = written
-            site = own_site(trace, stack)
-            why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
-        yield Found(
-            message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
-            f"{at(site)}",
-            site=site,
-            evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
-            why=why,
-            fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
-        )
+        yield special.get(drift.what, _numbers_differ)(trace, drift)
 
 
 @rule(
@@ -218,20 +223,128 @@ def _odd_one(values: Mapping[int, float]) -> int:
     return max(values, key=lambda rank: (-many[values[rank]], rank))
 
 
-def _rates(drift: Drift) -> str:
-    """The learning rates of the step before, if ranks had different ones."""
-    if len({step.facts.lr for step in drift.last.values()}) < 2:
+def _numbers_differ(trace: Trace, drift: Drift) -> Found:
+    """The norms of a parameter, of its gradient or of its update differ."""
+    odd, values = _odd_one(drift.values), drift.values
+    step = drift.steps[odd]
+    of = drift.name if drift.what == "parameter" else f"the {drift.what} of {drift.name}"
+    by_rank = ", ".join(
+        f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
+        for value in dict.fromkeys(values.values())
+    )
+    why, site = _why_drift(drift), own_site(trace, step.stack)
+    if drift.what == "gradient":
+        found = _clipped(trace, drift) or (drift.by_hand and _reduced(trace, odd, step.t))
+        site = found or _backward_before(trace, odd, step.t) or site
+    elif written := written_on_some(trace, drift):
+        rank, stack = written
+        site = own_site(trace, stack)
+        why = f"only some ranks wrote it before, rank {rank} for example{at(site)}"
+    elif everywhere := written_on_all(trace, drift):
+        name, stack = everywhere
+        site = own_site(trace, stack)
+        why = f"all ranks wrote it before, with {name}{at(site)}: each has its own numbers"
+    return Found(
+        message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
+        f"{at(site)}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+        why=why,
+        fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
+    )
+
+
+def _skipped(trace: Trace, drift: Drift) -> Found:
+    """A rank took no step where others took one."""
+    numbers = trace.once(RankOf).numbers
+    left_out = [rank for rank in numbers if rank not in drift.steps]
+    step = next(iter(drift.steps.values()))
+    site = own_site(trace, step.stack)
+    where = parted_at(trace, step.stack, NONE)
+    return Found(
+        message=f"Replicas differ: {listed(left_out)} took no step after backward {drift.number}, "
+        f"and {listed([*drift.steps])} did{at(site)}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+        why="all ranks must take the same steps"
+        + ("" if where is None else f"; ranks may have parted{at(where)}"),
+        fix="decide on all ranks alike: reduce what the decision depends on over all ranks first",
+    )
+
+
+def _outside(trace: Trace, drift: Drift) -> Found:
+    """A parameter is stepped with each rank's own gradient."""
+    tensor = next(iter(drift.tensors.values()))
+    part = trace.once(parts)[0].trace
+    built = next(each for each in part.once(Acts).optimizers if tensor in each.tensors).built
+    came = [act for act in part.once(Acts).of(CameInAct) if tensor in act.tensors]
+    site = own_site(trace, came[0].stack) if came else Site()
+    norms = ", ".join(f"{value:.4g} on rank {rank}" for rank, value in drift.values.items())
+    return Found(
+        message=f"{drift.name} is stepped by the optimizer made{at(own_site(trace, built.stack))}, "
+        f"but DistributedDataParallel does not average its gradient: its norm is {norms}{at(site)}",
+        site=site,
+        evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
+        why="it is in no wrapped model, or was added to one after that: each rank trains its own",
+        fix="wrap the module that it is in, after it is complete; or average its gradient",
+    )
+
+
+def _clipped(trace: Trace, drift: Drift) -> Site | None:
+    """The line that clipped gradients to another norm on each rank, just before the step."""
+    clips: dict[int, Done[ClipAct]] = {}
+    for part in trace.once(parts):
+        before = drift.steps[part.rank].t if part.rank in drift.steps else NONE
+        since = drift.last[part.rank].t if part.rank in drift.last else 0
+        for act in part.trace.once(Acts).of(ClipAct):
+            if since < act.t < before:
+                clips[part.rank] = act
+    if len({act.facts.max for act in clips.values()}) < 2:
+        return None
+    return own_site(trace, next(iter(clips.values())).stack)
+
+
+def _reduced(trace: Trace, rank: int, t: int) -> Site | None:
+    """The line of the last reduction that a rank called before a time."""
+    calls = [
+        call
+        for group in trace.once(grouped_calls)
+        for call in group.calls.get(rank, ())
+        if "reduce" in call.name and call.begin < t
+    ]
+    last = max(calls, key=lambda call: call.begin, default=None)
+    return own_site(trace, last.stack) if last else None
+
+
+def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
+    """The line of the last backward of a rank that began before a time."""
+    tasks = trace.table(GraphTask)
+    of = trace.once(RankOf).of(GraphTask.TABLE, tasks["id"]) == rank
+    rows = np.flatnonzero(of & (tasks["begin"] < t) & (tasks["parent"] == NONE))
+    if not len(rows):
+        return None
+    last = rows[np.argmax(tasks["begin"][rows])]
+    site = own_site(trace, int(tasks["stack"][last]))
+    return site if site.place else None
+
+
+def _rates(steps: Mapping[int, Done[StepAct]]) -> str:
+    """The learning rates of steps, if ranks had different ones."""
+    if len({step.facts.lr for step in steps.values()}) < 2:
         return ""
     rates = (
         f"{', '.join(f'{rate:g}' for rate in step.facts.lr)} on rank {rank}"
-        for rank, step in drift.last.items()
+        for rank, step in steps.items()
     )
     return ", ".join(rates)
 
 
 def _why_drift(drift: Drift) -> str:
     if drift.what == "gradient":
-        return WHY_GRADIENT
-    if rates := _rates(drift):
+        return WHY_BY_HAND if drift.by_hand else WHY_GRADIENT
+    if drift.what == "update":
+        rates = _rates(drift.steps)
+        return f"ranks have different learning rates: {rates}" if rates else WHY_UPDATE
+    if rates := _rates(drift.last):
         return f"gradients were equal, and the step before had different learning rates: {rates}"
     return WHY_WRITTEN if drift.number else WHY_AT_START

@@ -99,7 +99,7 @@ class ParameterMoves:
         self._spent += perf_counter_ns() - began
 
     def stepped(self, optimizer: Any) -> dict[str, tuple[Any, ...]] | None:
-        """Columns of its StepAct: `moved`, `size`, and at level engine the others."""
+        """Columns of its StepAct: `moved`, `size`, `grad`, and at level engine the others."""
         kept = self._before.pop(id(optimizer), None)
         leaves = leaves_of(optimizer)
         if kept is None or len(kept.arrays) != len(leaves):

@@ -60,6 +60,10 @@ def _nowhere(_: object) -> int:
     return 0
 
 
+def _nothing() -> None:
+    pass
+
+
 class ShardRows:
     """Collects these rows for one recording."""
 
@@ -71,6 +75,8 @@ class ShardRows:
         self._kinds = kinds
         self.site_of: Callable[[FrameType | None], int] = _unknown
         self.contexts: Contexts | None = None
+        self.before_waiting: Callable[[], None] = _nothing
+        """Called when a collective has been noted, and other ranks may end this process in it."""
         self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
@@ -162,6 +168,7 @@ class ShardRows:
         )
         if self._works is not None:
             self._works.called(CalledCollective(token, perf_counter_ns(), passed.name, shape))
+        self.before_waiting()
 
     def _held(self, passed: Exchange) -> tuple[str, list[int]]:
         """What the tensor holds that is passed, and of which parameters."""
