@@ -1,0 +1,86 @@
+"""Ranks and steps in a terminal: a character for each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from gradscope.render.terminal.cells import Charset, line, wrapped
+from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, GOOD, SOFT, WARN
+from gradscope.scene.choices import Heat
+from gradscope.scene.timeline.ranks import LESS, MORE, MOST, MUCH, SAME, HeatScene
+from gradscope.trace.schema import NONE
+
+GAP = "  "
+STYLES = {NONE: "", LESS: GOOD, SAME: SOFT, MORE: ACCENT, MUCH: WARN, MOST: ALARM}
+LABELS = 30
+"""Most cells of the names of ranks."""
+
+
+def columns_in(width: int) -> int:
+    """How many steps fit into a line."""
+    return width - min(LABELS, width // 3) - 2 * len(GAP)
+
+
+def heat_lines(scene: HeatScene, width: int, charset: Charset) -> Iterator[Text]:
+    """The lines, each at most `width` cells wide."""
+    longest = max(cell_len(row.title) for row in scene.rows)
+    labels = min(longest, LABELS, width // 3)
+    yield line((charset.fit(f"ranks by step: {scene.title}", width).rstrip(), BOLD))
+    head = charset.fit("", labels)
+    yield line((f"{GAP}{head}{GAP}{_ruler(scene.columns)}"[:width].rstrip(), SOFT))
+    signs = _signs(scene.what, charset)
+    for row in scene.rows:
+        cells = [(signs.get(level, "?"), STYLES.get(level, ALARM)) for level in row.levels]
+        yield line(f"{GAP}{charset.fit(row.title, labels)}{GAP}", *cells)
+    for note in (_key(scene, signs), *scene.notes):
+        for part in wrapped(charset, note, width - len(GAP)):
+            yield line((f"{GAP}{part}", SOFT))
+
+
+def _ruler(columns: tuple[int, ...]) -> str:
+    """The numbers of steps above their columns, where there is room for them."""
+    drawn = ""
+    for place, number in enumerate(columns):
+        if place % 10 == 0 and len(drawn) <= place:
+            drawn += " " * (place - len(drawn)) + f"{number} "
+    return drawn
+
+
+def _signs(what: Heat, charset: Charset) -> dict[int, str]:
+    if what is Heat.ALIKE:
+        letters = enumerate("bcdefghijklmnopqrstuvwxyz", MORE)
+        signs = {SAME: charset.text("·"), **dict(letters)}
+    elif charset.plain:
+        signs = {LESS: "'", SAME: "-", MORE: "+", MUCH: "x", MOST: "#"}
+    else:
+        signs = {LESS: "˗", SAME: "·", MORE: "▒", MUCH: "▓", MOST: "█"}
+    return {NONE: " ", **signs}
+
+
+def _key(scene: HeatScene, signs: dict[int, str]) -> str:
+    """The meaning of the characters that are in the table."""
+    words = {
+        Heat.TIME: {
+            LESS: "below 0.8 × the median of the step",
+            SAME: "about the median of the step",
+            MORE: "from 1.25 × on",
+            MUCH: "from 2 × on",
+            MOST: "from 4 × on",
+        },
+        Heat.GRADIENT: {
+            LESS: "below 0.1 × the median",
+            SAME: "up to 2 × the median",
+            MORE: "from 2 × on",
+            MUCH: "from 10 × on",
+            MOST: "from 100 × on",
+        },
+        Heat.NON_FINITE: {SAME: "none", MOST: "some"},
+        Heat.ALIKE: {SAME: "the largest group", MORE: "the second one, and so on"},
+    }[scene.what]
+    seen = {level for row in scene.rows for level in row.levels}
+    parts = [f"{signs[level]} {said}" for level, said in words.items() if level in seen]
+    parts += ["blank: not recorded"] * (NONE in seen)
+    return f"key: {', '.join(parts)}"
