@@ -10,7 +10,7 @@ from rich.text import Text
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, GOOD, SOFT, WARN
 from gradscope.scene.choices import Heat
-from gradscope.scene.timeline.ranks import LESS, MORE, MOST, MUCH, SAME, HeatScene
+from gradscope.scene.timeline.ranks import LESS, LEVEL_WORDS, MORE, MOST, MUCH, SAME, HeatScene
 from gradscope.trace.schema import NONE
 
 GAP = "  "
@@ -62,25 +62,9 @@ def _signs(what: Heat, charset: Charset) -> dict[int, str]:
 
 def _key(scene: HeatScene, signs: dict[int, str]) -> str:
     """The meaning of the characters that are in the table."""
-    words = {
-        Heat.TIME: {
-            LESS: "below 0.8 × the median of the step",
-            SAME: "about the median of the step",
-            MORE: "from 1.25 × on",
-            MUCH: "from 2 × on",
-            MOST: "from 4 × on",
-        },
-        Heat.GRADIENT: {
-            LESS: "below 0.1 × the median",
-            SAME: "up to 2 × the median",
-            MORE: "from 2 × on",
-            MUCH: "from 10 × on",
-            MOST: "from 100 × on",
-        },
-        Heat.NON_FINITE: {SAME: "none", MOST: "some"},
-        Heat.ALIKE: {SAME: "the largest group", MORE: "the second one, and so on"},
-    }[scene.what]
     seen = {level for row in scene.rows for level in row.levels}
-    parts = [f"{signs[level]} {said}" for level, said in words.items() if level in seen]
+    parts = [
+        f"{signs[level]} {said}" for level, said in LEVEL_WORDS[scene.what].items() if level in seen
+    ]
     parts += ["blank: not recorded"] * (NONE in seen)
     return f"key: {', '.join(parts)}"

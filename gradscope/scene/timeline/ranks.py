@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradscope.analysis.lookups import Ids, grouped
 from gradscope.analysis.ranks.heat import Floats, RankSteps
@@ -13,6 +16,9 @@ from gradscope.analysis.ranks.whose import listed
 from gradscope.scene.choices import Heat
 from gradscope.scene.readable import count, duration, plural
 from gradscope.trace.schema import NONE
+
+Facts: TypeAlias = dict[str, Any]
+Columns: TypeAlias = dict[str, NDArray[Any]]
 
 TITLES = {
     Heat.TIME: "time of each step, without recorded waits for other ranks",
@@ -30,6 +36,24 @@ LIMITS = {Heat.TIME: (0.8, 1.25, 2.0, 4.0), Heat.GRADIENT: (0.1, 2.0, 10.0, 100.
 """Factors of the median that separate the levels."""
 LESS, SAME, MORE, MUCH, MOST = range(5)
 """Levels; NONE: nothing was recorded. Groups that are alike have the levels from SAME on."""
+LEVEL_WORDS = {
+    Heat.TIME: {
+        LESS: "below 0.8 × the median of the step",
+        SAME: "about the median of the step",
+        MORE: "from 1.25 × on",
+        MUCH: "from 2 × on",
+        MOST: "from 4 × on",
+    },
+    Heat.GRADIENT: {
+        LESS: "below 0.1 × the median",
+        SAME: "up to 2 × the median",
+        MORE: "from 2 × on",
+        MUCH: "from 10 × on",
+        MOST: "from 100 × on",
+    },
+    Heat.NON_FINITE: {SAME: "none", MOST: "some"},
+    Heat.ALIKE: {SAME: "the largest group", MORE: "the second one, and so on"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +186,29 @@ def heat_facts(found: RankSteps, what: Heat) -> dict[str, object]:
         "levels": levels.tolist(),
         "rows": [[found.ranks[at] for at in each] for each in same.values()],
     }
+
+
+def heat_columns(found: RankSteps, numbers: Collection[int]) -> tuple[Facts, Columns]:
+    """The same for the page: its words, and columns with all ranks of these steps in turn."""
+    shown = np.flatnonzero(np.isin(found.steps, [*numbers]))
+    columns: Columns = {}
+    for what in Heat:
+        columns[str(what)] = heat_levels(found, what)[:, shown].ravel()
+    for what, cells in (
+        (Heat.TIME, found.ns),
+        (Heat.GRADIENT, found.norm),
+        (Heat.NON_FINITE, found.non_finite),
+    ):
+        columns[f"{what}_value"] = cells[:, shown].ravel()
+    facts: Facts = {
+        "steps": [found.steps[at] for at in shown.tolist()],
+        "shows": {
+            str(what): {
+                "title": TITLES[what],
+                "missing": NOT_RECORDED[what],
+                "levels": [[level, words] for level, words in LEVEL_WORDS[what].items()],
+            }
+            for what in Heat
+        },
+    }
+    return facts, columns
