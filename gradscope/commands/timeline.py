@@ -1,6 +1,6 @@
 """`gradscope timeline`: steps and backwards over time, and the events of the engine."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,10 @@ from gradscope.commands.options.arguments import (
 from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.errors import UsageError
 from gradscope.scene.choices import Heat, SortBy
+
+if TYPE_CHECKING:
+    from gradscope.render.terminal.terminal import Terminal
+    from gradscope.trace.trace import Trace
 
 
 def timeline(
@@ -52,33 +56,42 @@ def timeline(
     width: Width = None,
 ) -> None:
     """Show steps and backwards over time."""
-    import orjson
-
-    from gradscope.analysis.ranks.heat import rank_steps
-    from gradscope.render.views.ranks import columns_in, heat_lines
+    from gradscope.render.views.ranks import columns_in
     from gradscope.render.views.timeline import event_lines, timeline_lines
     from gradscope.scene.timeline.events import event_list
-    from gradscope.scene.timeline.ranks import heat_facts, heat_scene
-    from gradscope.scene.timeline.timeline import MOST_RANKS, TimelineOptions, timeline_scene
+    from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 
     is_chosen = step is not None or task is not None or events
     limits = (0, 0) if everything else (rows or (40 if is_chosen else 10), 3 if is_chosen else 1)
     out = terminal(plain=plain, width=width)
-    columns = columns_in(out.width)
-    options = TimelineOptions(step, task, *limits, sort, columns)
+    options = TimelineOptions(step, task, *limits, sort, columns_in(out.width))
     if json and ranks is None:
         raise UsageError("--json needs --ranks: gradscope timeline --ranks time --json")
     loaded = load(trace, rank)
     if ranks is not None:
-        found = loaded.once(rank_steps)
-        if found is None:
-            raise UsageError("--ranks needs a trace of several ranks, with steps")
-        if json:
-            write_bytes(orjson.dumps(heat_facts(found, ranks)) + b"\n")
-        else:
-            many = 0 if everything else rows or MOST_RANKS
-            out.show(heat_lines(heat_scene(found, ranks, columns, many), out.width, out.charset))
+        _show_ranks(loaded, ranks, out, 0 if everything else rows, as_json=json)
     elif events:
         out.show(event_lines(event_list(loaded, options, limits[0]), out.width, out.charset))
     else:
         out.show(timeline_lines(timeline_scene(loaded, options), out.width, out.charset))
+
+
+def _show_ranks(
+    trace: "Trace", what: Heat, out: "Terminal", rows: int | None, *, as_json: bool
+) -> None:
+    """Show all ranks by step, or print the numbers."""
+    import orjson
+
+    from gradscope.analysis.ranks.heat import rank_steps
+    from gradscope.render.views.ranks import columns_in, heat_lines
+    from gradscope.scene.timeline.ranks import heat_facts, heat_scene
+    from gradscope.scene.timeline.timeline import MOST_RANKS
+
+    found = trace.once(rank_steps)
+    if found is None:
+        raise UsageError("--ranks needs a trace of several ranks, with steps")
+    if as_json:
+        write_bytes(orjson.dumps(heat_facts(found, what)) + b"\n")
+        return
+    scene = heat_scene(found, what, columns_in(out.width), MOST_RANKS if rows is None else rows)
+    out.show(heat_lines(scene, out.width, out.charset))

@@ -126,16 +126,14 @@ def viewer_scene(
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
-    facts = _facts(scope, selection) | {"forward": said}
+    by_step, by_rank = _ranks_by_step(trace, steps)
+    facts = _facts(scope, selection) | {"forward": said, "heat": by_step}
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
     facts["limits"] = limits(trace, report, said, tables)
-    facts["heat"], more = _ranks_by_step(trace, steps)
-    tables |= more
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
-    if against:
-        facts["compared"] = against.facts(report.findings)
-    return ViewerScene(facts, _from_start(tables, start_of(trace)), texts.all())
+    facts |= {"compared": against.facts(report.findings)} if against else {}
+    return ViewerScene(facts, _from_start(tables | by_rank, start_of(trace)), texts.all())
 
 
 def _ranks_by_step(trace: Trace, shown: Sequence[Step]) -> tuple[Json, dict[str, Table]]:
