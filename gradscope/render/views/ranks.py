@@ -8,8 +8,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradscope.render.terminal.cells import Charset, line, wrapped
+from gradscope.render.terminal.plot import TimeAxis, busy_cells, painted, ruler
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, GOOD, SOFT, WARN
 from gradscope.scene.choices import Heat
+from gradscope.scene.timeline.rank_lanes import RankLanes
 from gradscope.scene.timeline.ranks import LESS, LEVEL_WORDS, MORE, MOST, MUCH, SAME, HeatScene
 from gradscope.trace.schema import NONE
 
@@ -36,6 +38,24 @@ def heat_lines(scene: HeatScene, width: int, charset: Charset) -> Iterator[Text]
         cells = [(signs.get(level, "?"), STYLES.get(level, ALARM)) for level in row.levels]
         yield line(f"{GAP}{charset.fit(row.title, labels)}{GAP}", *cells)
     for note in (_key(scene, signs), *scene.notes):
+        for part in wrapped(charset, note, width - len(GAP)):
+            yield line((f"{GAP}{part}", SOFT))
+
+
+def rank_lane_lines(scene: RankLanes, width: int, charset: Charset) -> Iterator[Text]:
+    """The lanes of ranks on one axis, each line at most `width` cells wide."""
+    left = max(len(lane.title) for lane in scene.lanes)
+    right = max(cell_len(charset.text(lane.words)) for lane in scene.lanes)
+    axis = TimeAxis(scene.begin, scene.end, max(width - left - right - 3 * len(GAP), 8))
+    yield line((charset.fit(scene.title, width).rstrip(), BOLD))
+    rule = ruler(scene.end - scene.begin, axis.width, charset)
+    yield line((charset.fit(f"{GAP}{' ' * left}{GAP}{rule}", width).rstrip(), SOFT))
+    for lane in scene.lanes:
+        cells = busy_cells(lane.spans, axis, charset, lane.asleep)
+        words = f"{GAP}{charset.text(lane.words)}" if lane.words else ""
+        yield line(f"{GAP}{charset.fit(lane.title, left)}{GAP}", *painted(cells), words)
+    key = f"key: {charset.run} running, {charset.some} for less than half the column, "
+    for note in (f"{key}{charset.wait} waiting for another rank", *scene.notes):
         for part in wrapped(charset, note, width - len(GAP)):
             yield line((f"{GAP}{part}", SOFT))
 

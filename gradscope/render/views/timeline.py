@@ -21,12 +21,13 @@ from gradscope.render.terminal.plot import (
 )
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT, kind_style
 from gradscope.render.views.program import program_lines
-from gradscope.render.views.ranks import heat_lines
+from gradscope.render.views.ranks import heat_lines, rank_lane_lines
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration
 from gradscope.scene.timeline.events import EventLine, EventList
-from gradscope.scene.timeline.timeline import LaneKind, TaskTimeline, TimeLane, TimelineScene
+from gradscope.scene.timeline.lanes import LaneKind, TimeLane
+from gradscope.scene.timeline.timeline import TaskTimeline, TimelineScene
 from gradscope.scene.timeline.timeline_rows import TimelineRow
 from gradscope.trace.schema import NONE
 
@@ -41,6 +42,9 @@ def timeline_lines(scene: TimelineScene, width: int, charset: Charset) -> Iterat
         yield from table_lines(scene.steps, width, charset)
     if scene.ranks is not None:
         yield from heat_lines(scene.ranks, width, charset)
+    if scene.rank_lanes is not None:
+        yield line("")
+        yield from rank_lane_lines(scene.rank_lanes, width, charset)
     if scene.waits is not None:
         yield line("")
         yield from table_lines(scene.waits, width, charset)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
@@ -19,7 +18,9 @@ from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import ACCUMULATED, count, duration, plural
 from gradscope.scene.table_scenes import TableScene
+from gradscope.scene.timeline.lanes import Bar, LaneKind, LevelAt, TimeLane
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
+from gradscope.scene.timeline.rank_lanes import RankLanes, rank_lanes
 from gradscope.scene.timeline.ranks import HeatScene, heat_scene
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline_rows import TimelineRow, rows_of
@@ -30,46 +31,6 @@ from gradscope.trace.trace import Trace
 MOST_RANKS = 14
 """Rows of the table of ranks and steps, which fits on a screen."""
 NO_ENGINE = "this trace holds no events of the engine; record it with --level engine"
-
-
-class LaneKind(StrEnum):
-    """The kind of a lane."""
-
-    RUN = "runs"
-    QUEUE = "queue"
-    HOOKS = "hooks"
-    ACCUMULATE = "accumulates"
-    OWN_WORK = "gradscope"  # its own work, such as compiling
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """Something that took time, or an event, which takes none."""
-
-    begin: int
-    end: int
-    kind: NodeKind
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LevelAt:
-    """A number from one moment on."""
-
-    t: int
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLane:
-    """One line of the picture."""
-
-    kind: LaneKind
-    title: str
-    spans: tuple[Bar, ...]
-    levels: tuple[LevelAt, ...]
-    words: str  # figures next to the bars
-    asleep: tuple[Bar, ...] = ()  # when a thread waited for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +59,7 @@ class TimelineScene:
     steps: TableScene | None = None  # where there are several
     waits: TableScene | None = None  # between the ranks of a merged trace
     ranks: HeatScene | None = None  # of a merged trace, instead of its steps
+    rank_lanes: RankLanes | None = None  # of a step of a merged trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +85,12 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
     if options.task is None and ranks is None:
         steps = step_table(trace, options.step, options.rows)
     waits = _waits(trace, options)
+    lanes = None
+    if options.step is not None and options.task is None:
+        lanes = rank_lanes(trace, options.step)
     if (program or steps or ranks) and not (chosen and len(trace.table(NodeBegin))):
         note = NO_ENGINE if chosen else "no backward was recorded"
-        return TimelineScene((), (note,), program, steps, waits, ranks)
+        return TimelineScene((), (note,), program, steps, waits, ranks, lanes)
     if not chosen:
         raise EmptyTraceError("this trace holds no backward to show")
     if not len(trace.table(NodeBegin)):
@@ -144,6 +109,7 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
         steps,
         waits,
         ranks,
+        lanes,
     )
 
 

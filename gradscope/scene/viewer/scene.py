@@ -16,6 +16,7 @@ from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
+from gradscope.scene.timeline.rank_lanes import exchange_columns
 from gradscope.scene.timeline.ranks import heat_columns
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.first_view import limits, opening, summary_facts
@@ -142,7 +143,7 @@ def _ranks_by_step(trace: Trace, shown: Sequence[Step]) -> tuple[Json, dict[str,
     if found is None or not shown:
         return None, {}
     facts, columns = heat_columns(found, {step.number for step in shown})
-    return facts, {"rank_steps": columns}
+    return facts, {"rank_steps": columns, "exchanges": exchange_columns(trace)}
 
 
 def _check_backward(trace: Trace, graph: GraphOf, absent: str) -> None:

@@ -171,6 +171,7 @@ def test_one_process_has_no_menu_of_ranks(opened: Opens) -> None:
 def test_a_merged_trace_is_accessible(opened: Opens, width: int, dark: bool) -> None:
     page = opened(several_ranks(2, late={(1, 2): 120_000}, slow={}), width=width, dark=dark)
 
+    page.locator("#all-ranks").click()
     for what in ("time", "alike", "gradient"):
         page.locator("#summary-panel select").evaluate(
             "(each, what) => { each.value = what; each.dispatchEvent(new Event('change')); }", what
@@ -252,3 +253,51 @@ def test_ranks_that_waited_for_one_are_one_entry(opened: Opens) -> None:
 
 def test_one_process_has_no_ranks_by_step(opened: Opens) -> None:
     assert opened(two_layers(steps=2)).locator(CHART).count() == 0
+
+
+def test_each_rank_has_a_lane_on_the_axis_of_the_rank_shown(opened: Opens) -> None:
+    page = opened(several_ranks(3, steps=3, late={(1, 2): 120_000}))
+    lanes, button = page.locator("#rank-lanes"), page.locator("#all-ranks")
+
+    assert lanes.is_hidden()
+    button.click()
+    settle(page)
+    assert button.get_attribute("aria-pressed") == "true"
+    assert lanes.get_attribute("aria-label").startswith("A lane for each of 3 ranks: forward")
+    assert lanes.evaluate("each => each.clientWidth") == page.evaluate(
+        "gradscope.timeline.axis.width"
+    )
+    lanes.click(position={"x": 300, "y": 14 * 1 + 7})
+    assert shown(page) == of_rank(1, 0)
+    button.click()
+    assert lanes.is_hidden()
+
+
+def test_lanes_show_who_waited_and_join_a_collective(opened: Opens) -> None:
+    page = opened(several_ranks(2, steps=3, late={(1, 2): 120_000}))
+    page.get_by_role("button", name="rank 0 waited 120 µs for rank 1").click()
+    page.locator("#all-ranks").click()
+    settle(page)
+    color = """t => {
+      const canvas = document.getElementById("rank-lanes");
+      const x = gradscope.timeline.axis.x(t) * devicePixelRatio;
+      const { data } = canvas.getContext("2d").getImageData(x, 0, 8, 28 * devicePixelRatio);
+      const painted = row => [...Array(8).keys()].some(at => data[4 * (row * 8 + at) + 3]);
+      return [7, 21].map(painted);
+    }"""
+    begin, end = page.evaluate("gradscope.range")
+
+    assert page.evaluate(color, (begin + end) / 2) == [True, False]
+    assert page.evaluate(color, end) == [True, True]
+
+
+def test_of_many_ranks_sixteen_have_a_lane(opened: Opens) -> None:
+    page = opened(several_ranks(40, steps=2, alike=True, late={(30, 0): 9_000}))
+    page.locator("#all-ranks").click()
+
+    label = page.locator("#rank-lanes").get_attribute("aria-label")
+    assert label.startswith("A lane for each of 16 ranks, those with the longest waits of 40: ")
+
+
+def test_one_process_has_no_lanes_of_ranks(opened: Opens) -> None:
+    assert opened(two_layers(steps=2)).locator("#all-ranks").is_hidden()

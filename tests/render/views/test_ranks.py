@@ -11,8 +11,9 @@ from rich.cells import cell_len
 from gradscope import cli
 from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
-from gradscope.render.views.ranks import columns_in, heat_lines
+from gradscope.render.views.ranks import columns_in, heat_lines, rank_lane_lines
 from gradscope.scene.choices import Heat
+from gradscope.scene.timeline.rank_lanes import rank_lanes
 from gradscope.scene.timeline.ranks import heat_scene
 from gradscope.trace.load_save import save
 from tests.analysis.ranks.several_ranks import MS, several_ranks
@@ -49,6 +50,22 @@ def test_no_line_is_wider_than_the_terminal(what: Heat, charset: Charset) -> Non
         assert max(map(cell_len, lines)) <= width
         assert len(lines) <= 24
         assert not charset.plain or "".join(lines).isascii()
+
+
+@pytest.mark.parametrize("charset", [UNICODE, PLAIN])
+def test_lanes_of_ranks_have_one_axis(charset: Charset) -> None:
+    scene = rank_lanes(several_ranks(2, late={(1, 2): 500_000}), 2)
+    assert scene is not None
+    for width in (60, 100):
+        title, axis, first, second, *_ = [
+            each.plain for each in rank_lane_lines(scene, width, charset)
+        ]
+
+        assert title.startswith("ranks in step 2: recorded work")
+        assert max(map(cell_len, (title, axis, first, second))) <= width
+        assert first.endswith(charset.text("  waited 500 µs"))
+        assert (first.count(charset.wait) > 3, charset.wait in second) == (True, False)
+        assert first.index(charset.run) == second.index(charset.run)
 
 
 def test_the_command_shows_a_table_and_its_numbers(

@@ -9,6 +9,7 @@ from gradscope.scene.choices import Heat
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.report import headline, report_tables
+from gradscope.scene.timeline.rank_lanes import rank_lanes
 from gradscope.scene.timeline.ranks import (
     MOST,
     NOT_RECORDED,
@@ -129,6 +130,41 @@ def test_the_timeline_of_ranks_begins_with_them() -> None:
         scene = timeline_scene(trace, options)
         assert (scene.ranks, scene.steps is None) == (None, False)
     assert timeline_scene(two_layers(steps=2)).ranks is None
+
+
+def test_a_step_has_a_lane_for_each_rank_with_its_waits() -> None:
+    trace = several_ranks(3, late={(1, 2): 120_000})
+    scene = rank_lanes(trace, 2)
+
+    assert scene is not None
+    assert [(lane.title, lane.words) for lane in scene.lanes] == [
+        ("rank 0", "waited 120 µs"),
+        ("rank 1", ""),
+        ("rank 2", "waited 120 µs"),
+    ]
+    assert [[bar.end - bar.begin for bar in lane.asleep] for lane in scene.lanes] == [
+        [120_000], [], [120_000],
+    ]  # fmt: skip
+    assert all(lane.spans for lane in scene.lanes)
+    assert timeline_scene(trace, TimelineOptions(step=2)).rank_lanes == scene
+    assert timeline_scene(trace).rank_lanes is None
+    assert rank_lanes(two_layers(steps=2), 1) is None
+
+
+def test_of_many_ranks_those_with_the_longest_waits_have_lanes() -> None:
+    trace = several_ranks(40, late={(7, 1): 50_000, (30, 1): 40_000}, slow={})
+    scene = rank_lanes(trace, 1)
+
+    assert scene is not None
+    shown = [lane.title for lane in scene.lanes]
+    assert (len(shown), "rank 7" in shown, "rank 30" in shown) == (16, True, False)
+    assert scene.notes == (
+        "showing 16 of 40 ranks, those with the longest waits; --rank N for one",
+    )
+    table = step_table(trace, 1, 10)
+    assert table is not None
+    assert len(table.rows) == 8
+    assert table.note == "and 32 more; --all for all; step 1 on 40 ranks; --rank N for one of them"
 
 
 def test_the_headline_counts_steps_on_ranks() -> None:
