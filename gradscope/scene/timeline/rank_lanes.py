@@ -47,6 +47,7 @@ def rank_lanes(trace: Trace, number: int) -> RankLanes | None:
     every = [bar for of_rank in bars.values() for bar in of_rank]
     if not every:
         return None
+    every += [Bar(wait.begin, wait.begin + wait.ns, NodeKind.OTHER) for wait in waits]
     begin = min(bar.begin for bar in every)
     shown = _chosen(ranks, waits)
     left = len(ranks) - len(shown)

@@ -278,17 +278,19 @@ def test_lanes_show_who_waited_and_join_a_collective(opened: Opens) -> None:
     page.get_by_role("button", name="rank 0 waited 120 µs for rank 1").click()
     page.locator("#all-ranks").click()
     settle(page)
-    color = """t => {
-      const canvas = document.getElementById("rank-lanes");
+    painted = """t => {
+      const lanes = document.getElementById("rank-lanes");
+      const copy = new OffscreenCanvas(lanes.width, lanes.height);
+      const context = copy.getContext("2d", { willReadFrequently: true });
+      context.drawImage(lanes, 0, 0);
       const x = gradscope.timeline.axis.x(t) * devicePixelRatio;
-      const { data } = canvas.getContext("2d").getImageData(x, 0, 8, 28 * devicePixelRatio);
-      const painted = row => [...Array(8).keys()].some(at => data[4 * (row * 8 + at) + 3]);
-      return [7, 21].map(painted);
+      const { data } = context.getImageData(x, 0, 8, 28 * devicePixelRatio);
+      return [7, 21].map(row => [...Array(8).keys()].some(at => data[4 * (row * 8 + at) + 3]));
     }"""
     begin, end = page.evaluate("gradscope.range")
 
-    assert page.evaluate(color, (begin + end) / 2) == [True, False]
-    assert page.evaluate(color, end) == [True, True]
+    assert page.evaluate(painted, (begin + end) / 2) == [True, False]
+    assert page.evaluate(painted, end) == [True, True]
 
 
 def test_of_many_ranks_sixteen_have_a_lane(opened: Opens) -> None:

@@ -54,7 +54,7 @@ def test_no_line_is_wider_than_the_terminal(what: Heat, charset: Charset) -> Non
 
 @pytest.mark.parametrize("charset", [UNICODE, PLAIN])
 def test_lanes_of_ranks_have_one_axis(charset: Charset) -> None:
-    scene = rank_lanes(several_ranks(2, late={(1, 2): 500_000}), 2)
+    scene = rank_lanes(several_ranks(2, late={(1, 2): 5 * MS}), 2)
     assert scene is not None
     for width in (60, 100):
         title, axis, first, second, *_ = [
@@ -63,7 +63,7 @@ def test_lanes_of_ranks_have_one_axis(charset: Charset) -> None:
 
         assert title.startswith("ranks in step 2: recorded work")
         assert max(map(cell_len, (title, axis, first, second))) <= width
-        assert first.endswith(charset.text("  waited 500 µs"))
+        assert first.endswith(charset.text("  waited 5.00 ms"))
         assert (first.count(charset.wait) > 3, charset.wait in second) == (True, False)
         assert first.index(charset.run) == second.index(charset.run)
 
