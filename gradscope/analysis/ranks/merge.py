@@ -53,7 +53,7 @@ def merged(traces: Sequence[Trace]) -> Trace:
             f"these traces are not of different ranks, but of ranks {shown}; gradscope diff "
             "compares two runs"
         )
-    time = clocks(traces)
+    time = clocks(dict(zip(numbers, traces, strict=True)))
     ranks = [_Rank(trace, shift) for trace, shift in zip(traces, time.shifts, strict=True)]
     texts, names = _number_all(ranks)
     _order_events(ranks)
