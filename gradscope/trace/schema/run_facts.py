@@ -47,6 +47,7 @@ class RunFacts(TypedDict, total=False):
     pid: int
     rank: int
     world_size: int
+    restarts: int  # how often torchrun had started all ranks again; not there: 0
     clock_base: int  # ns since the epoch
     python: str  # version of Python
     dropped: dict[str, int]  # rows left out for lack of room, by table; `steps`, of them `in_part`
