@@ -9,7 +9,7 @@ from gradscope.scene.readable import count, duration, plural
 from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.schema import NONE
 
-NOT_SEEN = "waits in DDP are not recorded"
+NOT_SEEN = "waits in DDP are not listed"
 
 
 def wait_table(found: RankWaits, rows: int) -> TableScene:

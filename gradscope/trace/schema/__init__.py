@@ -21,7 +21,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 15
+MINOR = 16
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -51,6 +51,7 @@ HISTORY = {
     "(short.ran.thread)",
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
+    (1, 16): "bucket",
 }
 
 SINCE = {
@@ -69,6 +70,7 @@ SINCE = {
     "compilation": (1, 14),
     "graph_break": (1, 14),
     "region": (1, 14),
+    "bucket": (1, 16),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

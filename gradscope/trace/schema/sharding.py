@@ -5,10 +5,12 @@ from __future__ import annotations
 from gradscope.trace.schema.declare import (
     NONE,
     Ints,
+    Ns,
     ProcessGroupId,
     Row,
     SpanId,
     StackId,
+    TaskId,
     TensorId,
     TensorIds,
     Text,
@@ -48,6 +50,21 @@ class Replicated(Row):
 
     group: ProcessGroupId = NONE
     parameters: TensorIds = ()
+
+
+@table("bucket")
+class Bucket(Row):
+    """Gradients that DistributedDataParallel reduces together, in one backward.
+
+    Its span is the all-reduce, on a thread of its own, which has its begin and end.
+    """
+
+    span: SpanId = NONE  # NONE: a communication hook of the program reduces it
+    number: int = 0  # buckets of a backward are reduced in this order, from 0
+    task: TaskId = NONE  # the backward
+    parameters: TensorIds = ()  # in the order of their gradients in the bucket
+    bytes: int = 0
+    ready: Ns = NONE  # when the last of its gradients had arrived
 
 
 @table("process_group")
