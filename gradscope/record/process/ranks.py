@@ -1,4 +1,4 @@
-"""The rank of this process in a distributed program, as set by torchrun and similar launchers."""
+"""The rank of this process in a distributed program, as set by torchrun, mpiexec and others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from pathlib import Path
 from gradscope.errors import UsageError
 from gradscope.trace.text import quoted
 
+VARIABLES = (
+    ("RANK", "WORLD_SIZE"),  # torchrun
+    ("PMI_RANK", "PMI_SIZE"),  # mpiexec of MPICH
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # and of Open MPI
+)
+"""The environment variables in which launchers say which rank a process is, and of how many."""
+
+NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 ENDINGS = re.compile(r"(\.json)?(\.gz|\.zst)?$")
 
 
@@ -41,12 +49,12 @@ class Rank:
 
 
 def this_process() -> Rank:
-    """The rank from RANK and WORLD_SIZE; a single process if they are not valid."""
-    rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
-    if not re.fullmatch(r"\d{1,9}", rank, re.ASCII) or not re.fullmatch(r"\d{1,9}", size, re.ASCII):
-        return Rank(0, 1)
-    found = Rank(int(rank), int(size))
-    return found if found.number < found.size else Rank(0, 1)
+    """The rank that torchrun, or mpiexec, gave; a single process if there is none."""
+    for names in VARIABLES:
+        rank, size = (os.environ.get(name, "") for name in names)
+        if NUMBER.fullmatch(rank) and NUMBER.fullmatch(size) and int(rank) < int(size):
+            return Rank(int(rank), int(size))
+    return Rank(0, 1)
 
 
 def wanted(text: str | None) -> frozenset[int] | None:
