@@ -110,6 +110,15 @@ def test_an_option_of_data_parallel_that_is_missing_is_refused(dist: Any) -> Non
     )
 
 
+def test_a_script_that_leaves_its_group_behind_leaves_none_to_the_next(dist: Any) -> None:
+    from gradscope.record.from_runtime.script.fresh_runtime import fresh_state
+
+    with fresh_state():
+        assert not dist.is_initialized()
+        dist.init_process_group("gloo")
+    assert dist.is_initialized()
+
+
 def test_a_parameter_that_is_ready_twice_is_named(dist: Any) -> None:
     torch = runtime()
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))

@@ -269,6 +269,8 @@ def _check(module: Any, named: dict[str, Any], device_ids: Any, output_device: A
             f"{device_ids}, output_device {output_device}, and module parameters "
             f"{ {each.device for each in named.values()} }."
         )
+    if any(each.device.type != "cpu" for each in named.values()):
+        raise not_available("DistributedDataParallel on other devices", "move the model to the CPU")
     if any(isinstance(each, UninitializedParameter) for each in module.parameters()):
         raise RuntimeError(
             "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. "
