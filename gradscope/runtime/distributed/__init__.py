@@ -7,6 +7,7 @@ A script that is started alone is a world of one rank, and needs neither.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 from gradscope.runtime.core.errors import missing
@@ -200,6 +201,8 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "algorithms":
+        return import_module(f"{__name__}.{name}")
     raise missing.no_module_attribute("torch.distributed", name, list(globals()))
 
 

@@ -16,7 +16,7 @@ PACKAGES = {
     "_subclasses": "tensors without values",
     "ao": "quantization and pruning",
     "contrib": "experiments",
-    "distributed.algorithms": "uneven inputs, and compressed gradients",
+    "distributed.algorithms.join": "uneven inputs",
     "distributed.checkpoint": "checkpoints of divided models",
     "distributed.elastic": "processes that are restarted; mpiexec starts those of gradscope",
     "distributed.fsdp": "models divided among ranks; DistributedDataParallel is there",

@@ -148,7 +148,7 @@ class DistributedDataParallel(Module):
             raise TypeError("Communication hook must be callable.")
         signature = inspect.signature(hook)
         wanted = signature.parameters["bucket"].annotation
-        if wanted not in (inspect.Parameter.empty, GradBucket, "dist.GradBucket", "GradBucket"):
+        if not isinstance(wanted, str) and wanted not in (inspect.Parameter.empty, GradBucket):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         made = signature.return_annotation
         if made is not inspect.Parameter.empty and not isinstance(made, str) and made is not Future:

@@ -7,6 +7,7 @@ import warnings
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 warnings.simplefilter("ignore")
@@ -90,6 +91,9 @@ train(
 )  # fmt: skip
 train("buffers", forward_sync_buffers=False)
 train("hooked", hook=average)
+train("default_hook", hook=default_hooks.allreduce_hook)
+train("half", hook=default_hooks.fp16_compress_hook)
+train("wrapped", hook=default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook))
 try:
     train("never_ready", unused=True)
 except RuntimeError as error:
