@@ -15,9 +15,10 @@ from gradscope.record.from_pytorch.called.ops import Ops, of_rows
 from gradscope.record.from_pytorch.called.pytorch_arguments import PyTorchArguments
 from gradscope.record.from_pytorch.called.tensor_rows import TensorRows
 from gradscope.record.from_pytorch.called.writes import PyTorchWrites
+from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.from_pytorch.tensors import shape_of
 from gradscope.record.from_pytorch.threads import UnderWay
-from gradscope.record.notes.log import put_rows, take_all
+from gradscope.record.notes.log import take_all
 from gradscope.record.notes.user_functions import call_of
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE, Place
@@ -287,7 +288,7 @@ class PyTorchGraphs:
 
     def _put_writes(self, rows: list[tuple[int, ...]]) -> None:
         names = ("storage", "tensor", "old", "new", "op", "stack", "thread", "t")
-        put_rows(self._session.writer.block, schema.Version, names, rows)
+        put(self._session.writer.block, schema.Version, names, rows)
 
     def put_calls(self, parts: list[tuple[list[str], Ints]], moves: Moves, *, over: bool) -> None:
         """Rows of observed calls that created no node."""
@@ -343,8 +344,8 @@ class PyTorchGraphs:
         for row in self._nodes if merged else ():  # some tensors were identified with others
             if isinstance(row[5], list):
                 row[5][:] = [merged.get(each, each) for each in row[5]]
-        put_rows(write, schema.Node, names, self._nodes)
-        put_rows(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
+        put(write, schema.Node, names, self._nodes)
+        put(write, schema.Edge, ("node", "index", "next", "input_nr"), self._edges)
         self.arguments.write(self._session.writer)
         self.compiled.flush()
         ops.write(write)

@@ -14,9 +14,10 @@ from gradscope.record.from_pytorch.memory.storage_rows import (
     DtypesAndDevices,
     OtherNumbers,
     StorageRows,
+    put,
 )
 from gradscope.record.notes.local_names import LeafNames
-from gradscope.record.notes.log import Ints, put_rows, take_all
+from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
 from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema import NONE
@@ -201,8 +202,8 @@ class PyTorchTensors:
         completed = self._all_completed(merged)
         for columns in take_all(self._ready):
             write(schema.Tensor, columns)
-        put_rows(write, schema.Tensor, names, rows)
-        put_rows(write, schema.Tensor, ("id", "leaf", "requires_grad"), self._turned, amend=True)
+        put(write, schema.Tensor, names, rows)
+        put(write, schema.Tensor, ("id", "leaf", "requires_grad"), self._turned, amend=True)
         if completed is not None:
             write(schema.Tensor, {
                 "id": completed.number, "strides": completed.strides,

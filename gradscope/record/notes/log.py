@@ -52,19 +52,6 @@ def put(
         writer.block(row, dict(zip(names, table, strict=True)), amend=amend)
 
 
-def put_rows(
-    write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
-) -> None:
-    """Pass waiting rows to the writer by column. Rows that are appended meanwhile are kept.
-
-    `zip` would create an iterator for each row and so trigger the program's garbage collection.
-    """
-    rows = take_all(waiting)
-    if rows:
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-        write(row, columns, amend=amend)
-
-
 def latest(keys: Ints, t: Ints, asked: Ints, at: Ints) -> Ints:
     """For each requested key and time, the last record with that key until then, or -1."""
     if not len(keys) or not len(asked):

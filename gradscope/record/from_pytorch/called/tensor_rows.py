@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.from_pytorch.memory.storage_rows import SIZES
-from gradscope.record.notes.log import Ints, put_rows
+from gradscope.record.from_pytorch.memory.storage_rows import SIZES, put
+from gradscope.record.notes.log import Ints
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 from gradscope.watch.called import operand_rows as row
@@ -143,7 +143,7 @@ class TensorRows:
         write = self._writer.block
         names = ("id", "shape", "strides", "dtype", "device", "storage", "bytes", "version", "leaf",
                  "requires_grad", "op")  # fmt: skip
-        put_rows(write, schema.Storage, ("id", "bytes", "device", "born"), self._storages)
-        put_rows(write, schema.Tensor, names, self._rows)
-        put_rows(write, schema.Tensor, ("id", "op"), self._makers, amend=True)
-        put_rows(write, schema.Tensor, ("id", "storage"), self._lies, amend=True)
+        put(write, schema.Storage, ("id", "bytes", "device", "born"), self._storages)
+        put(write, schema.Tensor, names, self._rows)
+        put(write, schema.Tensor, ("id", "op"), self._makers, amend=True)
+        put(write, schema.Tensor, ("id", "storage"), self._lies, amend=True)

@@ -10,12 +10,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from gradscope.record.from_pytorch.memory.storage_rows import DtypesAndDevices
+from gradscope.record.from_pytorch.memory.storage_rows import DtypesAndDevices, put
 from gradscope.record.notes.log import take_all
-from gradscope.record.process.rank_rows import RankRows
 from gradscope.trace.schema import (
     NONE,
+    Collective,
     Gathered,
+    ProcessGroup,
+    Replicated,
     Shard,
     Tensor,
 )
@@ -29,18 +31,27 @@ from gradscope.watch.in_place.sharded import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType
 
     from gradscope.trace.writer import Writer
+    from gradscope.watch.listener import Exchange, RankGroup
 
 
-class ShardRows(RankRows):
+def _unknown(_: object) -> int:
+    return NONE
+
+
+class ShardRows:
     """Collects these rows for one recording."""
 
     def __init__(
         self, writer: Writer, number_of: Callable[[Any], int], kinds: DtypesAndDevices
     ) -> None:
-        super().__init__(writer, number_of, lambda dtype: kinds.dtype(dtype)[0])
+        self._writer = writer
+        self._number_of = number_of
+        self._kinds = kinds
+        self.site_of: Callable[[FrameType | None], int] = _unknown
         self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
@@ -48,6 +59,10 @@ class ShardRows(RankRows):
         """By the id() of a leaf that FSDP fills: the leaf, its parameter, and the name of that."""
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
+        self._groups: dict[RankGroup, int] = {}
+        self._replicated: list[tuple[int, list[int]]] = []
+        self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
+        self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
 
     def met(self, module: Any) -> None:
         """Called once for each module of a model."""
@@ -98,6 +113,27 @@ class ShardRows(RankRows):
         numbers = [self._number_of(each) for each in parameters]
         self._gathered.append((number, [each for each in numbers if each != NONE], names))
 
+    def exchanges(self, token: Any, passed: Exchange) -> None:
+        """A collective, whose span has this token, began."""
+        group = NONE if passed.group is None else self._group(passed.group)
+        (dtype, _), stack = self._kinds.dtype(passed.dtype), self.site_of(passed.frame)
+        self._collectives.append((token, group, stack, tuple(passed.shape), dtype))
+
+    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+        """Parameters that are kept equal on all ranks of a group."""
+        numbers = [self._number_of(each) for each in parameters]
+        self._replicated.append((self._group(group), numbers))
+
+    def _group(self, group: RankGroup) -> int:
+        number = self._groups.get(group)
+        if number is None:
+            number = self._groups[group] = len(self._groups)
+            intern = self._writer.intern
+            self._new_groups.append(
+                (number, intern(group.name), intern(group.described), group.members)
+            )
+        return number
+
     def flush(self, merged: Mapping[int, int]) -> None:
         """Pass new rows to the writer; `merged`: tensors that are the same as others."""
         intern = self._writer.intern
@@ -109,10 +145,17 @@ class ShardRows(RankRows):
             rows = {"tensor": tensor, "local": [*local], "placements": texts}
             self._writer.block(Shard, rows)
             self._writer.block(Tensor, {"id": tensor, "bytes": [*sizes]}, amend=True)
-        self.flush_ranks()
+        self._flush_groups()
         if gathered:
             leaf, parameters, names = zip(*gathered, strict=True)
             self._writer.block(Gathered, {
                 "leaf": [*leaf], "parameters": [*parameters],
                 "names": [[intern(name) for name in each] for each in names],
             })  # fmt: skip
+
+    def _flush_groups(self) -> None:
+        block = self._writer.block
+        put(block, ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
+        put(block, Replicated, ("group", "parameters"), self._replicated)
+        columns = "span", "group", "stack", "shape", "dtype"
+        put(block, Collective, columns, self._collectives)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscope.record.notes.log import Ints, put_rows, take_all
+from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gradscope.trace.writer import Writer
 
@@ -69,7 +69,7 @@ class DtypesAndDevices:
 
     def flush(self) -> None:
         """Pass new devices to the writer."""
-        put_rows(self._writer.block, schema.Device, ("id", "name"), self._rows)
+        put(self._writer.block, schema.Device, ("id", "name"), self._rows)
 
 
 class StorageRows:
@@ -129,7 +129,7 @@ class StorageRows:
     def flush(self) -> None:
         """Pass new rows to the writer, and forget addresses: earlier traversals are over."""
         self._known.clear()
-        put_rows(self._writer.block, schema.Storage, ("id", "bytes", "device", "born"), self._rows)
+        put(self._writer.block, schema.Storage, ("id", "bytes", "device", "born"), self._rows)
         for columns in take_all(self._columns):
             self._writer.block(schema.Storage, columns)
 
@@ -141,3 +141,16 @@ def _nobody_follows(storage: int, device: int, size: int) -> int:
 def _nowhere(tensor: Any) -> int:
     """The address of a tensor before PyTorch is watched."""
     return 0
+
+
+def put(
+    write: Any, row: Any, names: Sequence[str], waiting: list[Any], *, amend: bool = False
+) -> None:
+    """Pass waiting rows to the writer by column. Rows that are appended meanwhile are kept.
+
+    `zip` would create an iterator for each row and so trigger the program's garbage collection.
+    """
+    rows = take_all(waiting)
+    if rows:
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        write(row, columns, amend=amend)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.local_names import node_of
-from gradscope.record.notes.log import put_rows
 from gradscope.record.process.instances import instances
 from gradscope.trace import schema
 from gradscope.trace.schema import NONE
@@ -74,7 +74,7 @@ class PyTorchNodeEnds:
         told = self._of(rows[~met][:, :-1])
         told += self._left
         self._left = []
-        put_rows(session.writer.block, schema.Unreached, NAMES, told)
+        put(session.writer.block, schema.Unreached, NAMES, told)
 
     def look(self, watcher: Watcher) -> None:
         """At the end of the program: find existing graphs, and the remaining nodes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradscope.record.process.rank_rows import RankRows
+from gradscope.record.from_runtime.cold.rank_rows import RankRows
 from gradscope.trace.schema import NONE, Phase
 from gradscope.watch.listener import Exchange, RankGroup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.notes.log import put_rows, take_all
+from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, Bucket, Collective, ProcessGroup, Replicated
 
 if TYPE_CHECKING:
@@ -74,18 +74,23 @@ class RankRows:
 
     def flush_ranks(self) -> None:
         """Pass new rows to the writer."""
-        block = self._writer.block
-        put_rows(block, ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
+        self._put(ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
         replicated = [(group, self._ids(several)) for group, several in take_all(self._replicated)]
-        put_rows(block, Replicated, ("group", "parameters"), replicated)
+        self._put(Replicated, ("group", "parameters"), replicated)
         columns = "span", "group", "stack", "shape", "dtype"
-        put_rows(block, Collective, columns, self._collectives)
+        self._put(Collective, columns, self._collectives)
         buckets = [
             (span, number, task, self._ids(parameters), size, ready)
             for span, number, task, parameters, size, ready in take_all(self._buckets)
         ]
         names = "span", "number", "task", "parameters", "bytes", "ready"
-        put_rows(block, Bucket, names, buckets)
+        self._put(Bucket, names, buckets)
 
     def _ids(self, numbers: Sequence[int]) -> list[int]:
         return [int(each) for each in self.ids(numbers)]
+
+    def _put(self, row: Any, names: Sequence[str], waiting: list[Any]) -> None:
+        rows = take_all(waiting)
+        if rows:
+            columns = {name: [each[place] for each in rows] for place, name in enumerate(names)}
+            self._writer.block(row, columns)
