@@ -125,7 +125,15 @@ Steps = Annotated[
 ]
 Ranks = Annotated[
     str | None,
-    _what_option(help="Under torchrun, record only these ranks, as in 0,3.", metavar="R,…"),
+    _what_option(help="Of several ranks, record only these, as in 0,3.", metavar="R,…"),
+]
+RanksHere = Annotated[
+    int | None,
+    _what_option(
+        help="Start the script as N ranks on this machine; each writes its own trace.",
+        min=1,
+        metavar="N",
+    ),
 ]
 MostEvents = Annotated[
     int | None,
@@ -171,6 +179,7 @@ def trace(
     on: On = "auto",
     steps: Steps = None,
     ranks: Ranks = None,
+    ranks_here: RanksHere = None,
     max_events: MostEvents = None,
     max_bytes: MostBytes = None,
     native: Native = True,
@@ -190,14 +199,14 @@ def trace(
     """Run a script and record its trace."""
     from gradscope.record.run_script import TraceOptions
 
-    name, *arguments = script
+    _start_ranks(ranks_here or 1, on)
     say = _unsaid if quiet else _say
     waited, level = _waited(stop_on, level, say)
-    stops = breaks or [], break_in, execute, level
-    live, level = _live(*stops, say, post_mortem, dap, screen, waited)
+    stops = breaks or [], break_in, execute
+    live, level = _live(*stops, level, say, post_mortem, dap, screen, waited)
     options = TraceOptions(
-        script=name,
-        arguments=tuple(arguments),
+        script=script[0],
+        arguments=tuple(script[1:]),
         module=module,
         output=output,
         level=level,
@@ -214,14 +223,26 @@ def trace(
         ends=not gc.isenabled(),  # the process is gradscope's own
     )
     outcome = _outcome(options, say)
-    _say_which_options_the_script_got(context, outcome.code, arguments)
+    _say_which_options_the_script_got(context, outcome.code, script[1:])
     if live is not None:
         live.over()
-    _say_what_stopped(waited, outcome)
-    _sum_up(outcome, output, quiet=quiet, verbose=verbose)
+    _sum_up(outcome, output, waited, quiet=quiet, verbose=verbose)
     if options.ends:
         gc.enable()  # do not freeze objects of the script
     raise typer.Exit(ExitCode.INTERRUPTED if outcome.interrupted else outcome.code)
+
+
+def _start_ranks(count: int, on: str) -> None:
+    """Start this command line as several ranks, and end with them; return if this is one."""
+    from gradscope.record import engines
+    from gradscope.record.process.ranks import this_process
+    from gradscope.record.process.start_ranks import by_mpiexec, like_torchrun
+
+    if this_process().is_one_of_several or count == 1:
+        return
+    if engines.is_own(on):
+        by_mpiexec(count)
+    raise typer.Exit(like_torchrun(count))
 
 
 def _say_which_options_the_script_got(
@@ -299,8 +320,11 @@ def _say_what_stopped(waited: "Waited | None", outcome: "Outcome") -> None:
     _write(f"{line}\n" for line in waited.lines(_columns()))
 
 
-def _sum_up(outcome: "Outcome", output: Path, *, quiet: bool, verbose: bool) -> None:
-    """Print why the script crashed, what is in the trace, and the next command."""
+def _sum_up(
+    outcome: "Outcome", output: Path, waited: "Waited | None", *, quiet: bool, verbose: bool
+) -> None:
+    """Print what stopped or crashed the script, what is in the trace, and the next command."""
+    _say_what_stopped(waited, outcome)
     if outcome.trouble:
         _say(outcome.trouble)
     if outcome.trace is None or quiet:

@@ -24,7 +24,12 @@ def named(name: str) -> WatchableEngine:
             "--on torch needs PyTorch, which is not installed here; --on gradscope runs the script "
             "on gradscope's own engine, which needs no PyTorch"
         )
-    return _runtime() if name == GRADSCOPE or installed.folder() is None else _pytorch()
+    return _runtime() if is_own(name) else _pytorch()
+
+
+def is_own(name: str) -> bool:
+    """Whether this name means gradscope's own engine."""
+    return name == GRADSCOPE or installed.folder() is None
 
 
 def choice(name: str) -> str:

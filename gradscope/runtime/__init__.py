@@ -177,6 +177,7 @@ LATE = (
     "fft",
     "func",
     "functional",
+    "futures",
     "hub",
     "jit",
     "library",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from gradscope.trace.load_save import load
 from gradscope.trace.spec import Violation, check
@@ -16,6 +20,14 @@ from gradscope.trace.trace import Trace
 from tests.shared.forked_starts import GRADSCOPE, as_tests_start, start
 
 LONG = 60
+
+_BESIDE = Path(sys.executable).with_name("mpiexec")
+MPIEXEC = str(_BESIDE) if _BESIDE.exists() else shutil.which("mpiexec")
+
+needs_mpi = pytest.mark.skipif(
+    find_spec("mpi4py") is None or MPIEXEC is None,
+    reason="mpi4py and mpiexec are not installed: pip install 'gradscope-trace[mpi]'",
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,12 @@ class House:
         ]
         texts = [_output(process, patience) for process in ranks]
         return [Ran(rank.returncode, *text) for rank, text in zip(ranks, texts, strict=True)]
+
+    def run_by_mpi(self, size: int, *arguments: str) -> Ran:
+        """`gradscope trace` on gradscope's own engine, as several ranks that mpiexec starts."""
+        assert MPIEXEC is not None
+        command = (sys.executable, "-m", "gradscope", "trace", "-q", "--on", "gradscope")
+        return self.run(MPIEXEC, "-n", str(size), *command, *arguments)
 
     def python(self, *arguments: str, **options: Any) -> Ran:
         return self.run(sys.executable, *arguments, **options)

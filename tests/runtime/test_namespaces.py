@@ -158,10 +158,10 @@ REFUSED = {
     "hub.load('pytorch/vision', 'resnet18')": "downloads no programs",
     "hub.load_state_dict_from_url('http://a/b.pth', model_dir='/nowhere')": "downloads nothing",
     "jit.load('a.pt')": "no TorchScript",
-    "distributed.init_process_group('gloo')": "no torch.distributed",
-    "nn.parallel.DistributedDataParallel(None)": "no torch.distributed",
+    "distributed.init_process_group('nccl')": "no backend 'nccl'",
+    "distributed.init_process_group('gloo', world_size=2, rank=0)": "2",
+    "distributed.init_device_mesh('cpu', (2,))": "no torch.distributed.init_device_mesh",
     "profiler.profile()": "gradscope trace",
-    "utils.data.DistributedSampler([1])": "Requires distributed package to be available",
 }
 
 

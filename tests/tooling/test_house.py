@@ -71,6 +71,8 @@ CATCHES_EVERYTHING = frozenset(
         "runtime/core/autograd/modes/grad_mode.py",  # thrown into a decorated generator
         "runtime/fast/compiling/compiled.py",  # what a spoilt cache makes pickle raise
         "runtime/fast/threads/spread.py",  # what a part raised on another thread
+        "runtime/distributed/exchange/work.py",  # what an exchange raised, for who waits for it
+        "runtime/futures.py",  # what a callback raised, for who waits for its future
         "runtime/multiprocessing/spawn.py",  # what a process ran, for who started it
         "runtime/nn/modules/module_parts/calls.py",  # a hook after an error that is raised anyway
         "runtime/nn/modules/module_parts/state.py",  # what copying a state into a parameter raised

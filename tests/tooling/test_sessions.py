@@ -12,11 +12,16 @@ sys.path.insert(0, str(HOUSE / "tools" / "docs"))
 
 import sessions  # noqa: E402
 
+from tests.record.running import needs_mpi  # noqa: E402
+
 PAGES = [
     pytest.param(
         page,
         id=page.relative_to(HOUSE).as_posix(),
-        marks=[pytest.mark.torch] * sessions.needs_pytorch(page.read_text(encoding="utf-8")),
+        marks=[
+            *[pytest.mark.torch] * sessions.needs_pytorch(page.read_text(encoding="utf-8")),
+            *[needs_mpi] * sessions.needs_mpi(page.read_text(encoding="utf-8")),
+        ],
     )
     for page in sessions.pages()
 ]

@@ -9,8 +9,8 @@ is a comment with a file name is that file. The blocks of a page run in order in
 which `docs` and `samples` are those of this checkout. In the output a line `…` stands for lines
 that are left out. Times, and sizes of files, may differ.
 
-A page that records with PyTorch needs it; the others run on gradscope's own engine, or read traces
-of the gallery.
+A page that records with PyTorch needs it, and one that starts ranks needs mpi4py; the others run on
+gradscope's own engine, or read traces of the gallery.
 """
 
 from __future__ import annotations
@@ -59,6 +59,11 @@ def needs_pytorch(text: str) -> bool:
         and "--on gradscope" not in each.command
         for each in commands
     )
+
+
+def needs_mpi(text: str) -> bool:
+    """Whether a page starts ranks of gradscope's own engine."""
+    return "--on gradscope --ranks-here" in text
 
 
 def sessions_of(text: str) -> list[list[Session]]:
@@ -135,6 +140,9 @@ def main(arguments: list[str]) -> int:
         text = page.read_text(encoding="utf-8")
         if needs_pytorch(text) and find_spec("torch") is None:
             print(f"{page.relative_to(HOUSE)}: not run, as PyTorch is not installed")
+            continue
+        if needs_mpi(text) and find_spec("mpi4py") is None:
+            print(f"{page.relative_to(HOUSE)}: not run, as mpi4py is not installed")
             continue
         new = rewritten(text)
         if new == text:

@@ -59,8 +59,13 @@ def spans(trace: Trace) -> tuple[NamedSpan, ...]:
 
 def _in_words(row: Collective, group: ProcessGroup | None) -> str:
     sizes = f"[{', '.join(map(str, row.shape))}]" if row.shape else "scalar"
-    among = "" if group is None else f"{len(group.members)} ranks of {group.described}"
+    among = "" if group is None else _ranks(group)
     return ", ".join(part for part in (f"{sizes} {row.dtype}" * bool(row.dtype), among) if part)
+
+
+def _ranks(group: ProcessGroup) -> str:
+    many = len(group.members)
+    return f"{many} rank{'s' * (many != 1)} of {group.described}"
 
 
 def marks(trace: Trace) -> tuple[NamedMoment, ...]:

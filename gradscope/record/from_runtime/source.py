@@ -72,7 +72,7 @@ class RuntimeSource:
         self.layouts = Layouts(writer, self.frees.smallest, dtype_name)
         self.operators = OperatorRows(writer, saved=level != "graph")
         self.probe = RuntimeProbe(
-            session, self.catalog, self.layouts, self.modules, self.frees, self.rest
+            session, self.catalog, self.layouts, self.modules, self.frees, self.rest, dtype_name
         )
         self.probe.answers = Answers(
             session.base, session.sites, self.catalog.recent, self.look_back
@@ -242,6 +242,7 @@ class RuntimeSource:
             rows.paths(self.probe.look.paths)
         rows.exceptions()
         self.modules.flush(self.session.ids)
+        self.probe.ranks.flush_ranks()
         rows.described()
         self.replays.flush()
         self.layouts.flush()

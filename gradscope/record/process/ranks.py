@@ -1,4 +1,4 @@
-"""The rank of this process in a distributed program, as set by torchrun and similar launchers.
+"""The rank of this process in a distributed program, as set by torchrun, mpiexec and others.
 
 `torchrun --max-restarts` starts all ranks again when one fails. Each attempt has files of its own.
 """
@@ -12,6 +12,13 @@ from pathlib import Path
 
 from gradscope.errors import UsageError
 from gradscope.trace.text import quoted, quoted_path
+
+VARIABLES = (
+    ("RANK", "WORLD_SIZE"),  # torchrun
+    ("PMI_RANK", "PMI_SIZE"),  # mpiexec of MPICH
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # and of Open MPI
+)
+"""The environment variables in which launchers say which rank a process is, and of how many."""
 
 NUMBER = re.compile(r"[0-9]{1,9}")
 ENDINGS = re.compile(r"(\.json)?(\.gz|\.zst)?$")
@@ -60,12 +67,13 @@ class Rank:
 
 
 def this_process() -> Rank:
-    """The rank from RANK and WORLD_SIZE; a single process if they are not valid."""
+    """The rank that torchrun, or mpiexec, gave; a single process if there is none."""
     restarts = _number("TORCHELASTIC_RESTART_COUNT") or 0
-    rank, size = _number("RANK"), _number("WORLD_SIZE")
-    if rank is None or size is None or rank >= size:
-        return Rank(0, 1, restarts)
-    return Rank(rank, size, restarts)
+    for names in VARIABLES:
+        rank, size = map(_number, names)
+        if rank is not None and size is not None and rank < size:
+            return Rank(rank, size, restarts)
+    return Rank(0, 1, restarts)
 
 
 def _number(variable: str) -> int | None:

@@ -172,7 +172,7 @@ def _lanes(task: TaskTimeline, sheet: _Sheet, charset: Charset) -> Iterator[Text
 
 def _lane_cells(lane: TimeLane, axis: TimeAxis, charset: Charset) -> Cells:
     match lane.kind:
-        case LaneKind.RUN | LaneKind.OWN_WORK:
+        case LaneKind.RUN | LaneKind.OWN_WORK | LaneKind.BUCKET:
             return busy_cells(lane.spans, axis, charset, lane.asleep)
         case LaneKind.QUEUE:
             return level_cells(lane.levels, axis, charset)
@@ -265,7 +265,7 @@ def _event_cells(
 ) -> list[str]:
     numbers, times, kinds, nodes = widths
     return [
-        str(row.seq).rjust(numbers),
+        ("" if row.seq == NONE else str(row.seq)).rjust(numbers),
         charset.fit(duration(row.t - first), times, right=True),
         f"t{row.thread}",
         f"b{row.backward}" if row.backward != NONE else "  ",

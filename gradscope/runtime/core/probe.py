@@ -138,7 +138,28 @@ class BackwardListener(Protocol):
     def unpacked(self, node: Any, value: Any, slot: int | None) -> None: ...
 
 
-class Probe(CallListener, BackwardListener, ProgramListener, Protocol):
+class RankListener(Protocol):
+    """Receives what this process does together with other ranks.
+
+    A group is its name, its description, and its ranks by their numbers in the whole program.
+    """
+
+    # the collective whose span has this token began
+    def exchanges(
+        self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType
+    ) -> None: ...
+    # DistributedDataParallel keeps parameters equal
+    def replicated(self, group: Any, parameters: Sequence[Any]) -> None: ...
+    # all gradients of a bucket have arrived; returns what the other two, on any thread, are given
+    def bucket_ready(
+        self, number: int, group: Any, flat: Any, parameters: Sequence[Any], reduces: bool,
+        frame: FrameType,
+    ) -> Any: ...  # fmt: skip
+    def bucket_reduce_begins(self, token: Any) -> None: ...
+    def bucket_reduce_ends(self, token: Any) -> None: ...
+
+
+class Probe(CallListener, BackwardListener, RankListener, ProgramListener, Protocol):
     """The interface of a watcher."""
 
     clock: Callable[[], int]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from heapq import merge
 from itertools import islice
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.ranks.buckets import Buckets
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.cells import kind_in_words
-from gradscope.scene.readable import count
+from gradscope.scene.readable import byte_count, count, plural
 from gradscope.scene.timeline.timeline import TimelineOptions
-from gradscope.trace.schema import NONE, Accumulation, Event, HookKind, Module
+from gradscope.trace.schema import NONE, Accumulation, Event, GraphTask, HookKind, Module
 from gradscope.trace.trace import Trace
 
 SHARED = {field.name for field in fields(Event)}
@@ -27,7 +29,7 @@ HIDDEN = {"stack"}
 class EventLine:
     """One event."""
 
-    seq: int
+    seq: int  # NONE: it follows from a table
     t: int  # since the start of the trace
     thread: int
     backward: int  # its number; NONE outside backwards
@@ -47,9 +49,11 @@ class EventList:
 def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
     """The first `limit` events of the selected backwards; 0 for all."""
     tasks = _tasks(trace, options)
-    chosen = (event for event in trace.events() if tasks is None or event.task in tasks)
+    events = (event for event in trace.events() if tasks is None or event.task in tasks)
     names, numbers = node_names(trace), backward_numbers(trace)
-    lines = tuple(_line(event, names, numbers) for event in islice(chosen, limit or None))
+    of_engine = (_line(event, names, numbers) for event in events)
+    chosen = merge(of_engine, _of_buckets(trace, tasks, numbers), key=lambda line: line.t)
+    lines = tuple(islice(chosen, limit or None))
     left = sum(1 for _ in chosen)
     if not lines:
         raise EmptyTraceError(
@@ -57,6 +61,28 @@ def event_list(trace: Trace, options: TimelineOptions, limit: int) -> EventList:
         )
     note = f"showing {count(len(lines))} of {count(len(lines) + left)} events; --rows N for more"
     return EventList(lines, (note,) if left else ())
+
+
+def _of_buckets(
+    trace: Trace, tasks: frozenset[int] | None, numbers: Mapping[int, int]
+) -> list[EventLine]:
+    """What DistributedDataParallel did with its buckets: of these backwards, or of all."""
+    found, lines = trace.once(Buckets), []
+    for task in trace.rows(GraphTask) if found.tasks() else ():
+        for bucket in found.of(task.id) if tasks is None or task.id in tasks else ():
+            many = plural(len(bucket.parameters), "parameter")
+            words = f"bucket {bucket.number}, {many}, {byte_count(bucket.bytes)}"
+            moments = (
+                ("bucket_ready", bucket.ready, task.thread),
+                ("bucket_reduce_begin", bucket.begin, bucket.thread),
+                ("bucket_reduce_end", bucket.end, bucket.thread),
+            )
+            lines += [
+                EventLine(NONE, t, thread, numbers.get(task.id, NONE), kind, "", words)
+                for kind, t, thread in moments
+                if t != NONE
+            ]
+    return sorted(lines, key=lambda line: line.t)
 
 
 def _tasks(trace: Trace, options: TimelineOptions) -> frozenset[int] | None:

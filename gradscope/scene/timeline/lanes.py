@@ -15,6 +15,7 @@ class LaneKind(StrEnum):
     QUEUE = "queue"
     HOOKS = "hooks"
     ACCUMULATE = "accumulates"
+    BUCKET = "bucket"  # gradients that ranks reduce together
     OWN_WORK = "gradscope"  # its own work, such as compiling
 
 

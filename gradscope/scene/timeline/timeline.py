@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.ranks.buckets import BucketRun, Buckets
 from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.timing.own_work import OwnWork
@@ -16,7 +17,7 @@ from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import Heat, SortBy
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import NodeKind, kind_of
-from gradscope.scene.readable import ACCUMULATED, count, duration, plural
+from gradscope.scene.readable import ACCUMULATED, byte_count, count, duration, plural
 from gradscope.scene.table_scenes import TableScene
 from gradscope.scene.timeline.lanes import Bar, LaneKind, LevelAt, TimeLane
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
@@ -148,6 +149,7 @@ def _timeline(
         notes.append(f"showing {which} of {total} nodes; --rows N for more")
     if facts.own_work:
         notes.append(_own_work_note(facts))
+    notes += _bucket_notes(trace, facts)
     return TaskTimeline(
         number=numbers[facts.task.id],
         title=title_of(trace, facts.task, numbers),
@@ -201,7 +203,7 @@ def _lanes(trace: Trace, facts: Schedule) -> list[TimeLane]:
         own = [each for each in facts.own_work if each.thread == thread]
         if own:
             lanes.append(_own_work_lane(own, facts))
-    return lanes
+    return lanes + [_bucket_lane(each, facts) for each in trace.once(Buckets).of(facts.task.id)]
 
 
 def _run_lane(
@@ -259,6 +261,31 @@ def _own_work_lane(own: list[OwnWork], facts: Schedule) -> TimeLane:
     )
     took = duration(sum(span.end - span.begin for span in spans))
     return TimeLane(LaneKind.OWN_WORK, "gradscope", spans, (), f"{took}, not counted")
+
+
+def _bucket_lane(bucket: BucketRun, facts: Schedule) -> TimeLane:
+    """The all-reduce of a bucket, and before it the time in which it waited for its turn."""
+    begin = facts.end if bucket.begin == NONE else bucket.begin
+    turn = Bar(bucket.ready, min(begin, facts.end), NodeKind.OTHER)
+    runs = Bar(begin, min(_end(bucket.end, facts), facts.end), NodeKind.OTHER)
+    words = f"{plural(len(bucket.parameters), 'parameter')}, {byte_count(bucket.bytes)}"
+    if bucket.begin == NONE:
+        words += ", reduced by a hook"
+    spans = (runs,) if runs.end > runs.begin else ()
+    asleep = (turn,) if turn.end > turn.begin else ()
+    return TimeLane(LaneKind.BUCKET, f"bucket {bucket.number}", spans, (), words, asleep)
+
+
+def _bucket_notes(trace: Trace, facts: Schedule) -> list[str]:
+    """How much of the communication ran while nodes ran."""
+    reduced = [each for each in trace.once(Buckets).of(facts.task.id) if each.end != NONE]
+    took = sum(each.end - each.begin for each in reduced)
+    if not took or not facts.executions:
+        return []
+    last = max(_end(run.end, facts) for run in facts.executions)
+    beside = sum(each.beside(last) for each in reduced)
+    share = f"{beside / took:.0%} of it while nodes ran"
+    return [f"all-reduces of {plural(len(reduced), 'bucket')} took {duration(took)}, {share}"]
 
 
 def _own_work_note(facts: Schedule) -> str:

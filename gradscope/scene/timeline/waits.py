@@ -14,7 +14,6 @@ from gradscope.trace.schema import NONE
 
 LONGEST = 32
 """Most characters of a list of ranks; for a longer one, their number is shown."""
-NOT_SEEN = "waits in DDP are not recorded"
 
 
 def wait_table(found: RankWaits, rows: int) -> TableScene:
@@ -62,4 +61,4 @@ def wait_notes(found: RankWaits) -> list[str]:
     notes.append(f"{plural(found.collectives, 'collective')} matched by group and order")
     if found.unmatched:
         notes.append(f"{plural(found.unmatched, 'call')} not matched")
-    return [*notes, NOT_SEEN]
+    return notes

@@ -11,6 +11,7 @@ from gradscope.trace.schema.declare import (
     Row,
     SpanId,
     StackId,
+    TaskId,
     TensorId,
     TensorIds,
     Text,
@@ -53,6 +54,21 @@ class Replicated(Row):
 
     group: ProcessGroupId = NONE
     parameters: TensorIds = ()
+
+
+@table("bucket")
+class Bucket(Row):
+    """Gradients that DistributedDataParallel reduces together, in one backward.
+
+    Its span is the all-reduce, on a thread of its own, which has its begin and end.
+    """
+
+    span: SpanId = NONE  # NONE: a communication hook of the program reduces it
+    number: int = 0  # buckets of a backward are reduced in this order, from 0
+    task: TaskId = NONE  # the backward
+    parameters: TensorIds = ()  # in the order of their gradients in the bucket
+    bytes: int = 0
+    ready: Ns = NONE  # when the last of its gradients had arrived
 
 
 @table("process_group")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from gradscope.record.process.ranks import Rank, this_process
 from gradscope.trace.schema import Thread
-from tests.record.running import House
+from tests.record.running import House, needs_mpi
 
 SCRIPT = "import torch\n(torch.ones(2, requires_grad=True) * 2).sum().backward()\nprint('out')"
 
@@ -113,3 +115,67 @@ def test_a_rank_stands_before_the_ending_of_a_file() -> None:
 
     assert files == ["trace.rank3.json", "a.b.rank3.json.zst", "plain.rank3", "folder/x.rank3.gz"]
     assert Rank(0, 1).file(Path("trace.json")) == Path("trace.json")
+
+
+# --ranks-here -----------------------------------------------------------------------------------
+
+TOGETHER = """
+import os, sys
+import torch
+import torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+dist.init_process_group("gloo")
+x = torch.full((2,), float(rank), requires_grad=True)
+x.sum().backward()
+dist.all_reduce(x.grad)
+sys.stdout.write(f"{rank} of {os.environ['WORLD_SIZE']}: {x.grad.tolist()} {sys.argv[1:]}\\n")
+sys.stdout.flush()
+dist.destroy_process_group()
+if "--fail" in sys.argv and rank == 1:
+    sys.exit(3)
+os._exit(0)
+"""
+EACH = ["0 of 2: [2.0, 2.0] ['a']", "1 of 2: [2.0, 2.0] ['a']"]
+STARTS = (sys.executable, "-m", "gradscope", "trace", "-q", "--ranks-here", "2", "--on")
+
+
+@needs_mpi
+def test_ranks_of_the_own_engine_are_started_by_mpiexec(house: House) -> None:
+    house.write(TOGETHER)
+    ran = house.run(*STARTS, "gradscope", "script.py", "a")
+
+    assert ran.code == 0, ran.err
+    assert sorted(ran.out.splitlines()) == EACH
+    for rank in range(2):
+        assert house.recorded(f"trace.rank{rank}.json").meta["world_size"] == 2
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_ranks_of_pytorch_are_started_as_torchrun_starts_them(house: House) -> None:
+    house.write(TOGETHER)
+    ran = house.run(*STARTS, "torch", "script.py", "a")
+
+    assert ran.code == 0, ran.err
+    assert sorted(ran.out.splitlines()) == EACH
+    for rank in range(2):
+        assert house.recorded(f"trace.rank{rank}.json").meta["rank"] == rank
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_the_code_of_a_rank_that_failed_is_the_code_of_all(house: House) -> None:
+    house.write(TOGETHER)
+    ran = house.run(*STARTS, "torch", "script.py", "--fail")
+
+    assert ran.code == 3, ran.err
+
+
+@pytest.mark.skipif(find_spec("mpi4py") is not None, reason="mpi4py is installed")
+def test_it_says_what_is_missing_for_the_own_engine(house: House) -> None:
+    house.write(TOGETHER)
+    ran = house.run(*STARTS, "gradscope", "script.py")
+
+    assert ran.code == 2
+    assert "pip install 'gradscope-trace[mpi]'" in ran.err

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.from_runtime.hot.backward_notes import BackwardNotes
 from gradscope.record.from_runtime.hot.call_notes import CallNotes
+from gradscope.record.from_runtime.hot.rank_notes import RankNotes
 from gradscope.record.notes.positions.program_notes import ProgramNotes
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.autograd.engine.graph_task import GraphTask
@@ -42,15 +43,16 @@ SLOTS = (
 FOLLOWED = ((Node, "record_nr"), (GraphTask, "record_nr"), (GraphTask, "last_told"))
 
 
-class RuntimeProbe(CallNotes, BackwardNotes, ProgramNotes):
+class RuntimeProbe(CallNotes, BackwardNotes, RankNotes, ProgramNotes):
     """The notes of one recording, and whether C functions write them. `on_rest` clears them."""
 
     def __init__(
         self, session: Session, catalog: Catalog, layouts: Layouts, modules: ModuleRows,
-        frees: Frees, on_rest: Callable[[], None],
+        frees: Frees, on_rest: Callable[[], None], dtype_name: Callable[[Any], str],
     ) -> None:  # fmt: skip
         CallNotes.__init__(self, session, catalog, layouts, frees)
         BackwardNotes.__init__(self, session, catalog)
+        RankNotes.__init__(self, session, catalog, dtype_name)
         ProgramNotes.__init__(self, session.contexts, session.acts, modules)
         self.clock = perf_counter_ns
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)

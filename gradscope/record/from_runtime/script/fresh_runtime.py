@@ -56,6 +56,8 @@ _LATE: dict[str, dict[str, Any]] = {
     "backends.cudnn": dict.fromkeys(("allow_tf32", "benchmark", "deterministic", "enabled"), False),
     "backends.mha": {"_switch.enabled": True},
     "backends.opt_einsum": {"enabled": False, "strategy": None},
+    "distributed.groups": {"_World.default": None},
+    "distributed.start": {"_Made.number": 0},
     "distributions.distribution": {"Distribution._validate_args": __debug__},
     "hub": {"_Folder.chosen": None},
     "multiprocessing": {"_Strategy.name": "file_descriptor"},
@@ -67,6 +69,7 @@ _LATE: dict[str, dict[str, Any]] = {
 _CONTAINERS = {
     "core.devices.devices": ("device._defaults",),
     "core.errors.declare": ("TOLD",),
+    "distributed.groups": ("made",),
     "nn.modules.module_parts.global_hooks": ("EVERYWHERE", "everywhere"),
     "optim.hooks": ("_before_every", "_after_every"),
     "serialization.safe_globals": ("_allowed",),

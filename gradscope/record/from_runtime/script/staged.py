@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 import gradscope.runtime  # noqa: F401  all of it: a trace begins with the operations there are
 from gradscope.record.from_runtime.script.aliases import HOMES, explain_missing, torch_is_gradscope
@@ -15,11 +16,15 @@ from gradscope.runtime.core.autograd.engine import evaluators
 from gradscope.runtime.core.state.frames import WRITTEN
 from gradscope.runtime.core.state.signal_handlers import when_back
 
+STARTED_BY_MPI = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
+
 
 @contextmanager
 def staged() -> Iterator[None]:
     """A context in which `import torch` returns the runtime, with all switches reset."""
     with fresh_state(), torch_is_gradscope():
+        if any(name in os.environ for name in STARTED_BY_MPI):
+            import_module("gradscope.runtime.distributed")  # sets RANK, which the script may read
         yield
 
 

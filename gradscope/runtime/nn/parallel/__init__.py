@@ -1,49 +1,18 @@
-"""`torch.nn.parallel`: modules on several devices. There is one device here, which runs them."""
+"""`torch.nn.parallel`: modules that several devices, or several processes, train."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import Any
 
 from gradscope.runtime.core.errors import missing
-from gradscope.runtime.core.state.warned import warn_once
-from gradscope.runtime.nn.modules.module import Module
+from gradscope.runtime.nn.parallel.data_parallel import DataParallel as DataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 
 
-class DataParallel(Module):
-    """Calls the module unchanged: there are no GPUs to spread its batches over."""
-
-    def __init__(
-        self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
-    ) -> None:
-        super().__init__()
-        if device_ids or output_device is not None:
-            warn_once(
-                f"DataParallel: gradscope's runtime has no GPUs, so device_ids={device_ids} and "
-                f"output_device={output_device} are ignored: the module runs on its own device"
-            )
-        self.dim = dim
-        self.module = module
-        self.device_ids: list[Any] = []
-
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self.module(*inputs, **kwargs)
-
-
-class DistributedDataParallel(Module):
-    """A module trained by several processes. Needs torch.distributed, which is missing here."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _alone()
-
-
-def _alone() -> NoReturn:
-    raise RuntimeError(
-        "gradscope's runtime has no torch.distributed (torch.distributed.is_available() is False): "
-        "train the module directly, in one process"
-    )
-
-
 def __getattr__(name: str) -> Any:
+    if name == "DistributedDataParallel":  # on first use: it imports torch.distributed
+        module = import_module("gradscope.runtime.nn.parallel.distributed")
+        return module.DistributedDataParallel
     raise missing.no_module_attribute("torch.nn.parallel", name, __all__)

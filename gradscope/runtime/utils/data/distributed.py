@@ -24,10 +24,11 @@ class DistributedSampler(Sampler[Any]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError(
-                "Requires distributed package to be available\n"
-                "There is no torch.distributed here; say num_replicas= and rank= yourself."
-            )
+            from gradscope.runtime import distributed
+
+            if num_replicas is None:
+                num_replicas = distributed.get_world_size()
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

@@ -1,0 +1,1 @@
+"""The functions that scripts call to exchange tensors and objects."""
