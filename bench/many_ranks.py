@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import report
-from gradscope.analysis.ranks.facts import shared_rows
+from gradscope.analysis.ranks.merging.facts import shared_rows
 from gradscope.trace.assemble import assemble
 from gradscope.trace.load_save import load, save
 from gradscope.trace.ragged import Data, Integers, Ragged

@@ -15,7 +15,7 @@ from gradscope.commands.options.arguments import (
 )
 from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.errors import UsageError
-from gradscope.scene.choices import Heat, SortBy
+from gradscope.scene.choices import RankHeat, SortBy
 
 if TYPE_CHECKING:
     from gradscope.render.terminal.terminal import Terminal
@@ -44,7 +44,7 @@ def timeline(
         typer.Option(help="Order of the nodes: order (as they ran) or time.", metavar="BY"),
     ] = SortBy.ORDER,
     ranks: Annotated[
-        Heat | None,
+        RankHeat | None,
         typer.Option(
             help="Show all ranks by step: time, gradient (norm), non-finite or alike.",
             metavar="WHAT",
@@ -77,7 +77,7 @@ def timeline(
 
 
 def _show_ranks(
-    trace: "Trace", what: Heat, out: "Terminal", rows: int | None, *, as_json: bool
+    trace: "Trace", what: RankHeat, out: "Terminal", rows: int | None, *, as_json: bool
 ) -> None:
     """Show all ranks by step, or print the numbers."""
     import orjson

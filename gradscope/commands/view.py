@@ -32,7 +32,7 @@ Graph = Annotated[
 
 def is_earlier_and_later(traces: list[Path]) -> bool:
     """Whether these are two traces to compare; others are the ranks of one run."""
-    from gradscope.analysis.ranks.merge import rank_of
+    from gradscope.analysis.ranks.merging.merge import rank_of
     from gradscope.trace import load_save
     from gradscope.trace.schema import Meta
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gradscope.machine_code.seldom import Seldom
     from gradscope.watch.called.compiling import CompilerEvent
     from gradscope.watch.native.creation import RecordMaker, RecordSources
-    from gradscope.watch.ranks.buckets import Buckets
-    from gradscope.watch.ranks.works import WorkObserver
 
 Ints = NDArray[np.int64]
 
@@ -266,7 +264,7 @@ class SharedListener(Protocol):
         """A collective, whose span has this token, began."""
         ...
 
-    def observes(self, works: WorkObserver) -> None:
+    def observes(self, works: Any) -> None:
         """Works are observed from now on."""
         ...
 
@@ -278,7 +276,7 @@ class SharedListener(Protocol):
         """This has ended."""
         ...
 
-    def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Buckets) -> None:
+    def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Any) -> None:
         """Parameters that are kept equal on all ranks of a group."""
         ...
 

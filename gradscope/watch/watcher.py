@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from gradscope.watch.called.compiling import CompilerEvents, StandingAside
+from gradscope.watch.called.ranks.collectives import Collectives
 from gradscope.watch.creation import Creation
 from gradscope.watch.hooks.before import OF_CPP, EarlierHooks
 from gradscope.watch.hooks.module_calls import ModuleCalls
@@ -17,7 +18,6 @@ from gradscope.watch.public.hooked_runs import HookedRunObserver
 from gradscope.watch.public.looks import PublicRing
 from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
-from gradscope.watch.ranks.collectives import Collectives
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.values.devices.device_looks import DeviceLooks

@@ -15,7 +15,7 @@ from pathlib import Path
 from resource import struct_rusage
 
 from gradscope.analysis.findings import Severity
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.trace.load_save import load
 from tests.watched.program import Program

@@ -16,7 +16,7 @@ from enum import Enum
 import numpy as np
 
 from gradscope.analysis.program.acts import Acts, Done
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.whose import listed
 from gradscope.errors import UsageError
 from gradscope.trace.schema import (
@@ -39,7 +39,7 @@ SEEN_FROM = 2e-3
 """Smallest sum that shows something, as a share of the norm times the root of the elements."""
 
 
-class How(Enum):
+class Combining(Enum):
     """How the gradient that was used was made from those of the ranks."""
 
     AVERAGED = "averaged"
@@ -57,7 +57,13 @@ class How(Enum):
     NOT_SEEN = "not measured"
 
 
-COMBINED = (How.AVERAGED, How.SUMMED, How.DIVIDED, How.MULTIPLIED, How.SCALED)
+COMBINED = (
+    Combining.AVERAGED,
+    Combining.SUMMED,
+    Combining.DIVIDED,
+    Combining.MULTIPLIED,
+    Combining.SCALED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class AuditedParameter:
 
     name: str
     layout: str  # "replicated", "Shard(0)", "different"
-    how: How
+    how: Combining
     ranks: tuple[int, ...]  # that are meant by `how`
     factor: float  # of the average of what arrived; NaN: not known
     norms: dict[int, float]  # of the gradient that was used, by rank
@@ -285,48 +291,51 @@ def _layout(of: Mapping[int, _Used]) -> str:
 
 def _how(
     of: Mapping[int, _Used], groups: Iterable[tuple[int, ...]]
-) -> tuple[How, tuple[int, ...], float]:
+) -> tuple[Combining, tuple[int, ...], float]:
     ranks = tuple(of)
     without = tuple(rank for rank, each in of.items() if math.isnan(each.norm))
     if len(without) == len(of):
-        return How.NOT_SEEN, ranks, math.nan
+        return Combining.NOT_SEEN, ranks, math.nan
     if without:
-        return How.NOT_ALL, without, math.nan
+        return Combining.NOT_ALL, without, math.nan
     if all(each.norm == 0 for each in of.values()):
-        return How.SAME, ranks, 1.0
+        return Combining.SAME, ranks, 1.0
     arrived = not any(math.isnan(each.arrived) for each in of.values())
     if next(iter(of.values())).is_part:
         whole = _whole(of)
         made = {rank: replace(whole, arrived=each.arrived) for rank, each in of.items()}
         found = _combined(made, ranks) if arrived else None
-        return (How.PARTS, ranks, math.nan) if found is None else (found[0], ranks, found[1])
+        return (Combining.PARTS, ranks, math.nan) if found is None else (found[0], ranks, found[1])
     equal = len({each.norm for each in of.values()}) == 1 and _close({e.sum for e in of.values()})
     if not arrived:
-        return How.EQUAL if equal else How.APART, ranks, math.nan
+        return Combining.EQUAL if equal else Combining.APART, ranks, math.nan
     if not equal and all(_is(each.sum, each.arrived, each) for each in of.values()):
-        return How.OWN, ranks, math.nan
+        return Combining.OWN, ranks, math.nan
     for members in (ranks, *sorted(groups, key=len, reverse=True)):
         if set(members) <= set(ranks) and (found := _combined(of, members)):
             return *found[:1], members, found[1]
-    return How.APART if not equal else How.UNKNOWN, ranks, math.nan
+    return Combining.APART if not equal else Combining.UNKNOWN, ranks, math.nan
 
 
-def _combined(of: Mapping[int, _Used], members: tuple[int, ...]) -> tuple[How, float] | None:
-    """How the gradients of these ranks were combined on each of them; None: not over these."""
+def _combined(of: Mapping[int, _Used], members: tuple[int, ...]) -> tuple[Combining, float] | None:
+    """How the gradients of these ranks were combined on each; None: not over these."""
     own = [of[rank] for rank in members]
     size, total = len(own), sum(each.arrived for each in own)
     mean, used = total / size, own[0].sum
     if not _close({each.sum for each in own}):
         return None
     if _close({each.arrived for each in own}) and _is(used, mean, own[0]):
-        return How.SAME, 1.0
+        return Combining.SAME, 1.0
     if not _shows(mean, own[0]) or not _shows(used, own[0]):
         return None
     kinds = {
-        How.AVERAGED: 1.0, How.SUMMED: size, How.DIVIDED: 1 / size, How.MULTIPLIED: size * size,
-    }  # fmt: skip
+        Combining.AVERAGED: 1.0,
+        Combining.SUMMED: size,
+        Combining.DIVIDED: 1 / size,
+        Combining.MULTIPLIED: size * size,
+    }
     factor = used / mean
-    how = next((how for how, wanted in kinds.items() if _near(factor, wanted)), How.SCALED)
+    how = next((how for how, wanted in kinds.items() if _near(factor, wanted)), Combining.SCALED)
     return how, factor
 
 

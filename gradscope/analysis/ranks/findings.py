@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gradscope.analysis.findings import Evidence, Finding
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.received import without_received
 from gradscope.analysis.ranks.whose import listed
 from gradscope.trace.trace import Trace

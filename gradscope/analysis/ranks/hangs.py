@@ -15,7 +15,7 @@ OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class MissedCollective:
     """A collective that some ranks of a group never called."""
 
     group: GroupCalls
@@ -23,7 +23,7 @@ class Missed:
     waits: tuple[RankCall, ...]  # of the others, which waited
 
 
-def missed(trace: Trace) -> tuple[Missed, ...]:
+def missed(trace: Trace) -> tuple[MissedCollective, ...]:
     """Each such collective, at most one for each group."""
     ended, found = endings(trace), []
     for group in trace.once(grouped_calls):
@@ -31,11 +31,11 @@ def missed(trace: Trace) -> tuple[Missed, ...]:
         missing = tuple(rank for rank, call in group.parted.items() if call is None)
         waits = tuple(call for call in calls if _waited(trace, call, group, ended[call.rank]))
         if missing and waits and all(call.fits(calls[0]) for call in calls):
-            found.append(Missed(group, missing, waits))
+            found.append(MissedCollective(group, missing, waits))
     return tuple(found)
 
 
-def crossed(trace: Trace) -> tuple[tuple[Missed, Missed], ...]:
+def crossed(trace: Trace) -> tuple[tuple[MissedCollective, MissedCollective], ...]:
     """Pairs in one group: the ranks that miss in one of them wait in the other one."""
     return tuple(
         (one, other)

@@ -18,7 +18,7 @@ from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
     NONE,

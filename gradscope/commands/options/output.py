@@ -28,12 +28,12 @@ def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
         traces = [load_save.load(path) for path in ([paths] if isinstance(paths, Path) else paths)]
         trace = traces[0]
         if len(traces) > 1:
-            from gradscope.analysis.ranks.merge import merged
+            from gradscope.analysis.ranks.merging.merge import merged
 
             trace = merged(traces)
         if rank is None:
             return trace
-        from gradscope.analysis.ranks.one_rank import only
+        from gradscope.analysis.ranks.merging.one_rank import only
 
         return only(trace, rank)
 

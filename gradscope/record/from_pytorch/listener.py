@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    from gradscope.record.from_pytorch.memory.shards import ShardRows
+    from gradscope.record.from_pytorch.memory.exchange_rows import ExchangeRows
     from gradscope.record.session import Session
     from gradscope.watch.called.compiling import CompilerEvent
     from gradscope.watch.listener import BackwardCall, BackwardRuns
@@ -233,9 +233,9 @@ class PyTorchListener(ProgramNotes):
         self.tasks.called_back(self.tasks.here(self.local.state.task), callback)
 
     @property
-    def shared(self) -> ShardRows:
-        """Receives what ranks share."""
-        return self.tensors.shards
+    def shared(self) -> ExchangeRows:
+        """Receives what ranks exchange."""
+        return self.tensors.exchanges
 
     # -- level `values` -------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradscope.record.from_pytorch.called.buffers import BufferNames
+from gradscope.record.from_pytorch.memory.exchange_rows import ExchangeRows
 from gradscope.record.from_pytorch.memory.shards import ShardRows
 from gradscope.record.from_pytorch.memory.storage_rows import (
     DtypesAndDevices,
@@ -59,7 +60,8 @@ class PyTorchTensors:
         self._ready: list[dict[str, Any]] = []  # rows that are already in columns
         self.constants: dict[Any, int] = {}  # tensors without a graph, by traversal and memory
         self.unseen: Callable[[], AbstractContextManager[object]] = nullcontext
-        self.shards = ShardRows(writer, self.number_of, self.kinds)
+        self.shards = ShardRows(writer, self.number_of)
+        self.exchanges = ExchangeRows(writer, self.number_of, self.kinds)
         self.names = LeafNames(writer, self.shards.name)
         self.buffers = BufferNames(writer, self.key)
         self.told_as: Callable[[Any], tuple[int, int] | None] = _not_told
@@ -212,6 +214,7 @@ class PyTorchTensors:
         self.names.flush()
         self.buffers.flush()
         self.shards.flush(merged)
+        self.exchanges.flush()
 
     def _all_completed(self, merged: Mapping[int, int]) -> Completed | None:
         """All described outputs, including the tensors that they were merged into."""

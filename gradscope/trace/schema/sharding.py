@@ -100,7 +100,7 @@ class Collective(Row):
 
 
 @table("work")
-class Work(Row):
+class BackendWork(Row):
     """What the backend of a process group did for a collective.
 
     Statistics are those of the tensor that this rank passes, before and after: only of dense

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradscope.watch.called.observer import CallObserver
+    from gradscope.watch.called.ranks.works import WorkObserver
     from gradscope.watch.listener import BackwardCall, BackwardRuns
 
-__all__ = ["NativeRunObserver", "RunObserver", "calls", "native_runs"]
+__all__ = ["NativeRunObserver", "RunObserver", "calls", "native_runs", "works"]
 
 
 class RunObserver(Protocol):
@@ -62,4 +63,14 @@ def calls(
 
         return CallObserver(all_calls=whole, around=around), ""
     except Exception as error:  # noqa: BLE001 -- as above: then names follow from those of nodes
+        return None, in_words(error)
+
+
+def works(*, measures: bool) -> tuple[WorkObserver | None, str]:
+    """The observer of what process groups do, or why there is none; `measures`: also values."""
+    try:
+        from gradscope.watch.called.ranks.works import WorkObserver  # noqa: PLC0415 -- it compiles
+
+        return WorkObserver(measures=measures), ""
+    except Exception as error:  # noqa: BLE001 -- as above: then collectives in C++ are not seen
         return None, in_words(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.trace.schema import NONE, Phase, Span, Step
 from gradscope.trace.trace import Trace
 from tests.shared.example_traces import two_layers_program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradscope.analysis.ranks.alike import ranks_alike
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.scene.report import headline
 from gradscope.trace.schema import NONE, Node, Phase, Span

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from gradscope.analysis.ranks.audit import Audit, How, audits
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.audit import Audit, Combining, audits
+from gradscope.analysis.ranks.merging.merge import merged
 from tests.record.running import House
 
 pytestmark = pytest.mark.torch
@@ -57,12 +57,12 @@ sys.stdout.flush()
 os._exit(0)
 """
 HEAD = {
-    "averaged": How.AVERAGED,
-    "own": How.OWN,
-    "summed": How.SUMMED,
-    "divided": How.DIVIDED,
-    "clipped": How.SCALED,
-    "sharded": How.AVERAGED,
+    "averaged": Combining.AVERAGED,
+    "own": Combining.OWN,
+    "summed": Combining.SUMMED,
+    "divided": Combining.DIVIDED,
+    "clipped": Combining.SCALED,
+    "sharded": Combining.AVERAGED,
 }
 
 
@@ -88,7 +88,7 @@ def audited(house: House, kind: str) -> Audit:
 def test_how_gradients_were_combined_is_told(house: House, kind: str) -> None:
     *model, weight, bias = audited(house, kind).parameters
 
-    expected = How.SCALED if kind == "clipped" else How.AVERAGED
+    expected = Combining.SCALED if kind == "clipped" else Combining.AVERAGED
     assert {one.how for one in model} == {expected}
     assert {weight.how, bias.how} == {HEAD[kind]}
 

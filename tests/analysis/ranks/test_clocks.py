@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.analysis.ranks.clocks import Clocks, clocks
+from gradscope.analysis.ranks.merging.clocks import Clocks, clocks
 from gradscope.trace.schema import NONE, Collective, Phase, ProcessGroup, Span
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of

@@ -6,8 +6,8 @@ import pytest
 
 from gradscope.analysis.findings import Certainty
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.merge import merged
-from gradscope.analysis.ranks.one_rank import only
+from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.analysis.ranks.merging.one_rank import only
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.report import inspect
 from gradscope.trace.schema import NONE, Collective, Phase, ProcessGroup, Span

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.record.recorder import record
 from gradscope.trace.schema import Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.analysis.ranks.heat import rank_steps
-from gradscope.analysis.ranks.merge import merged
-from gradscope.analysis.ranks.one_rank import only
+from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.analysis.ranks.merging.one_rank import only
 from gradscope.trace.schema import NONE, Act, GraphTask, Place, Replicated, StepAct, Value
 from gradscope.trace.trace import Trace
 from tests.analysis.ranks.several_ranks import MS, several_ranks

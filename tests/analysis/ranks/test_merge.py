@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gradscope.runtime as torch
-from gradscope.analysis.ranks.merge import merged
-from gradscope.analysis.ranks.one_rank import only
+from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.analysis.ranks.merging.one_rank import only
 from gradscope.errors import UsageError
 from gradscope.record.recorder import mark, record
 from gradscope.trace.load_save import decode, encode

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradscope.analysis.findings import Finding
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule

@@ -11,8 +11,8 @@ import pytest
 
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.ranks.merge import merged
-from gradscope.analysis.ranks.one_rank import RankPart
+from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.analysis.ranks.merging.one_rank import RankPart
 from gradscope.analysis.ranks.training.slow import SlowRank, _Paced, _slow
 from gradscope.analysis.report import inspect
 from gradscope.trace.assemble import assemble

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradscope.analysis.program.modules import modules
-from gradscope.analysis.ranks.merge import merged
-from gradscope.analysis.ranks.one_rank import only
+from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.analysis.ranks.merging.one_rank import only
 from gradscope.analysis.ranks.waits import NO_WAITS, RankWait, rank_waits
 from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.analysis.report import inspect

@@ -6,7 +6,7 @@ import pytest
 
 from gradscope.analysis.ranks.buckets import Buckets
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import LaneKind, TimelineOptions, timeline_scene

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.report import inspect
 from gradscope.scene.viewer.scene import viewer_scene

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.trace.trace import Trace
 from tests.analysis.ranks.several_ranks import MS, several_ranks
 from tests.render.viewer.settled import settle

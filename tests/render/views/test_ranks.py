@@ -12,7 +12,7 @@ from gradscope import cli
 from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.render.terminal.cells import PLAIN, UNICODE, Charset
 from gradscope.render.views.ranks import columns_in, heat_lines, rank_lane_lines
-from gradscope.scene.choices import Heat
+from gradscope.scene.choices import RankHeat
 from gradscope.scene.timeline.rank_lanes import rank_lanes
 from gradscope.scene.timeline.ranks import heat_scene
 from gradscope.trace.load_save import save
@@ -22,7 +22,7 @@ from tests.shared.example_traces import two_layers
 SLOW = {(7, 1): 5 * MS, (3, 0): 3 * MS}
 
 
-def drawn(what: Heat, width: int = 80, charset: Charset = UNICODE, **options: Any) -> list[str]:
+def drawn(what: RankHeat, width: int = 80, charset: Charset = UNICODE, **options: Any) -> list[str]:
     found = rank_steps(several_ranks(9, **{"slow": SLOW, "alike": True, **options}))
     assert found is not None
     scene = heat_scene(found, what, columns_in(width), 14)
@@ -30,7 +30,7 @@ def drawn(what: Heat, width: int = 80, charset: Charset = UNICODE, **options: An
 
 
 def test_ranks_that_behave_alike_are_one_row() -> None:
-    assert drawn(Heat.TIME) == [
+    assert drawn(RankHeat.TIME) == [
         "ranks by step: time of each step, without recorded waits for other ranks",
         "                           0",
         "  ranks 0 to 2, 4 to 6, 8  ···",
@@ -42,8 +42,8 @@ def test_ranks_that_behave_alike_are_one_row() -> None:
 
 
 @pytest.mark.parametrize("charset", [UNICODE, PLAIN])
-@pytest.mark.parametrize("what", [*Heat])
-def test_no_line_is_wider_than_the_terminal(what: Heat, charset: Charset) -> None:
+@pytest.mark.parametrize("what", [*RankHeat])
+def test_no_line_is_wider_than_the_terminal(what: RankHeat, charset: Charset) -> None:
     for width in (60, 79, 200):
         lines = drawn(what, width, charset, steps=150, alike=False)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.scene.viewer.groups import GroupForm
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.schema import NONE

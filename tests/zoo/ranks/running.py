@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradscope.analysis.findings import Finding
-from gradscope.analysis.ranks.merge import merged
+from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.trace.load_save import load
 from tests.shared.forked_starts import as_tests_start, next_number, server

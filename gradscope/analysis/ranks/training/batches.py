@@ -17,7 +17,7 @@ import numpy as np
 from gradscope.analysis.identity.sites import Site, own_site, site_of_row
 from gradscope.analysis.lookups import Ids, grouped
 from gradscope.analysis.program.acts import Acts, Origins
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.ranks.training.branches import loop_around
 from gradscope.trace.schema import NONE, CameInAct, Op, Place, Tensor, Value

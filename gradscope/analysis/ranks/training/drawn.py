@@ -9,7 +9,7 @@ from itertools import pairwise
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
-from gradscope.analysis.ranks.one_rank import parts
+from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import replicated
 from gradscope.trace.schema import NONE, SeedAct, StepAct
 from gradscope.trace.trace import Trace

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.ranks.one_rank import parts
+from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.rules.loop.accumulation import ends_in_mean
 from gradscope.trace.schema import NONE, GraphTask, Node, Op, Place, Tensor, Value

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, site_of_row
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.ranks.training.branches import loop_around
 from gradscope.analysis.timing.by_line import ProgramCalls

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.ranks.training.branches import ending_early, loop_around
 from gradscope.analysis.ranks.whose import endings

@@ -15,7 +15,7 @@ from gradscope.analysis.identity.leaves import fill_leaves
 from gradscope.analysis.identity.sites import Site, at, own_site
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, cut_in_words
-from gradscope.analysis.ranks.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.ranks.training.branches import lines_run, not_run, parted_at, skipped_at
 from gradscope.analysis.rules.trained.forwards import cuts_that_go_on

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, site_of_row
-from gradscope.analysis.ranks.one_rank import parts
+from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import same_losses
 from gradscope.analysis.ranks.training.batches import Shared, again, given_at, shared
 from gradscope.analysis.ranks.training.sizes import unequal_sizes

@@ -8,7 +8,7 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
-from gradscope.analysis.ranks.hangs import OK, Missed, crossed, missed
+from gradscope.analysis.ranks.hangs import OK, MissedCollective, crossed, missed
 from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import endings, listed
@@ -118,10 +118,11 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     ended = endings(trace)
-    reported = {id(each) for pair in trace.once(crossed) for each in pair}
+    reported = [each.group for pair in trace.once(crossed) for each in pair]
     for each in trace.once(missed):
         group, missing, waits = each.group, each.missing, each.waits
-        if id(each) in reported or (group.reduces and trace.once(stopped)):
+        known = any(group is other for other in reported)
+        if known or (group.reduces and trace.once(stopped)):
             continue
         first = waits[0]
         number = group.calls[first.rank].index(first) + 1
@@ -204,7 +205,7 @@ def _named(call: RankCall, group: GroupCalls) -> str:
     return f"{call.name}{bucket}" + " of DistributedDataParallel" * group.reduces
 
 
-def _waiting(trace: Trace, each: Missed) -> str:
+def _waiting(trace: Trace, each: MissedCollective) -> str:
     """As in "rank 1 waits in barrier at train.py:20"."""
     ranks, first = [call.rank for call in each.waits], each.waits[0]
     waits = "waits" if len(ranks) == 1 else "wait"

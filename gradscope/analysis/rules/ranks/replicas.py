@@ -11,7 +11,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.one_rank import parts
+from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
     Drift,
     drifts,

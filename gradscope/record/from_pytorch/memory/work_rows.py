@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradscope.record.from_pytorch.memory.storage_rows import put
-from gradscope.trace.schema import NONE, Phase, Work
+from gradscope.trace.schema import NONE, BackendWork, Phase
 from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.watch.values.ring_rows import HEAD
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
-    from gradscope.watch.ranks.buckets import Buckets
-    from gradscope.watch.ranks.works import Work as SeenWork, WorkObserver
+    from gradscope.watch.called.ranks.buckets import ModelBuckets
+    from gradscope.watch.called.ranks.works import SeenWork, WorkObserver
 
 COLUMNS = (
     "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
@@ -61,7 +61,7 @@ class ReplicatedModel:
 
     group: int
     parameters: list[int]
-    buckets: Buckets
+    buckets: ModelBuckets
     next: dict[int, int] = field(default_factory=dict)
     """The bucket that is reduced next: of the buckets at first, and of those now."""
 
@@ -125,7 +125,7 @@ class WorkRows:
         if last:
             for work in self._observer.ended([*self._running]):
                 self._put(self._running.pop(work.stamp)[0], work)
-        put(self._writer.block, Work, WORK_COLUMNS, self._rows)
+        put(self._writer.block, BackendWork, WORK_COLUMNS, self._rows)
         return found
 
     def _take(self, work: SeenWork) -> tuple[Any, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from gradscope.analysis.ranks.clocks import Clocks
+from gradscope.analysis.ranks.merging.clocks import Clocks
 from gradscope.trace.schema import Device, Meta, String
 from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace

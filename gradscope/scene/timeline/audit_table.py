@@ -7,18 +7,18 @@ import math
 from itertools import groupby
 
 from gradscope.analysis.identity.sites import own_site
-from gradscope.analysis.ranks.audit import Audit, AuditedParameter, How
+from gradscope.analysis.ranks.audit import Audit, AuditedParameter, Combining
 from gradscope.analysis.ranks.whose import listed
 from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.trace import Trace
 
 NOTES = {
-    How.OWN: "not combined: each rank used its own gradient",
-    How.UNKNOWN: "cannot be told: sums of elements show how gradients were combined, and these are "
-    "about 0",
-    How.PARTS: "parts: each rank has the gradient of its part; what arrived was not measured",
-    How.EQUAL: "equal: on all ranks; what arrived was not measured (--level values does)",
-    How.NOT_SEEN: "not measured: no gradient, or not in the memory of the CPU",
+    Combining.OWN: "not combined: each rank used its own gradient",
+    Combining.UNKNOWN: "cannot be told: sums of elements show how gradients were combined, and "
+    "these are about 0",
+    Combining.PARTS: "parts: each rank has the gradient of its part; what arrived was not measured",
+    Combining.EQUAL: "equal: on all ranks; what arrived was not measured (--level values does)",
+    Combining.NOT_SEEN: "not measured: no gradient, or not in the memory of the CPU",
 }
 
 
@@ -34,8 +34,9 @@ def audit_table(trace: Trace, audit: Audit, *, each: bool) -> TableScene:
     if compares:
         columns.append(TableColumn("against"))
     rows = []
-    for _, same in groupby(audit.parameters, key=lambda one: id(one) if each else _alike(one)):
-        found = list(same)
+    single = [[one] for one in audit.parameters]
+    alike = [[*same] for _, same in groupby(audit.parameters, key=_alike)]
+    for found in single if each else alike:
         row = [_names(found), found[0].layout, found[0].words, _norms(found)]
         rows.append((*row, _against(found[0])) if compares else tuple(row))
     site = own_site(trace, audit.stack)

@@ -20,6 +20,7 @@ import torch
 from gradscope.machine_code.language import Address, Compiled, increase, load, store
 from gradscope.machine_code.ring import Reader
 from gradscope.machine_code.statistics import KINDS
+from gradscope.watch.called.ranks.bits import hash_of, memory_of
 from gradscope.watch.native.versions import STRING
 from gradscope.watch.observer import (
     LET_GO,
@@ -32,7 +33,6 @@ from gradscope.watch.observer import (
     ready,
     sequence_offset,
 )
-from gradscope.watch.ranks.bits import hash_of, memory_of
 from gradscope.watch.values.callbacks import inputs_offset
 from gradscope.watch.values.layout import INLINE
 from gradscope.watch.values.lists import A_TENSOR
@@ -85,7 +85,7 @@ GLOO_ALL, REDUCE, GLOO_BRO, ADCAST = map(_word, ("gloo:all", "_reduce", "gloo:br
 SEVEN = (1 << 56) - 1
 
 
-class Work(NamedTuple):
+class SeenWork(NamedTuple):
     """One work, as it is known now."""
 
     stamp: int
@@ -207,22 +207,22 @@ class WorkObserver:
         """Number of works that are not recorded, because too many were not complete."""
         return int(_state[5])
 
-    def read(self) -> list[Work]:
+    def read(self) -> list[SeenWork]:
         """The works that have begun since the last reading."""
         rows, _ = self._reader.read()
         return [_work(row) for row in rows]
 
-    def ended(self, stamps: Sequence[int]) -> list[Work]:
+    def ended(self, stamps: Sequence[int]) -> list[SeenWork]:
         """What is known now of works that were not complete; those overwritten are left out."""
         now = self._reader.again(np.array(stamps, np.int64))
         return [_work(row) for row in now[now[:, STAMP] == stamps]]
 
 
-def _work(row: Ints) -> Work:
+def _work(row: Ints) -> SeenWork:
     text = row[TEXT : TEXT + TEXTS].tobytes().partition(b"\0")[0].decode("ascii", "replace")
     kind, many, given = int(row[DTYPES]), int(row[MANY]), bool(row[TENSOR])
     before, after = row[BEFORE:AFTER], row[AFTER:WIDTH]
-    return Work(
+    return SeenWork(
         int(row[STAMP]),
         text.partition(":")[2],
         int(row[BEGIN]),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.merge import merged
-from gradscope.trace.schema import NONE, Collective, Span, Tensor, Work
+from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.trace.schema import NONE, BackendWork, Collective, Span, Tensor
 from gradscope.trace.trace import Trace
 from tests.record.running import House
 
@@ -61,14 +61,14 @@ class Called:
 
     name: str
     called: Collective
-    work: Work | None
+    work: BackendWork | None
     holds: tuple[str, ...]
 
 
 def called(trace: Trace) -> list[Called]:
     """The collectives of one rank, in the order of time."""
     spans = {row.id: row for row in trace.rows(Span)}
-    works = {row.span: row for row in trace.rows(Work)}
+    works = {row.span: row for row in trace.rows(BackendWork)}
     names = {row.id: row.name for row in trace.rows(Tensor)}
     rows = sorted(trace.rows(Collective), key=lambda row: spans[row.span].begin)
     return [

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.ranks.clocks import clocks
-from gradscope.analysis.ranks.facts import facts_of_all, shared_rows
+from gradscope.analysis.ranks.merging.clocks import clocks
+from gradscope.analysis.ranks.merging.facts import facts_of_all, shared_rows
 from gradscope.analysis.ranks.whose import listed
 from gradscope.errors import UsageError
 from gradscope.trace.assemble import assemble

@@ -16,20 +16,21 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gradscope.errors import leave_no_frame
+from gradscope.watch.called.ranks.buckets import ModelBuckets
+from gradscope.watch.called.ranks.callers import caller_of, unit_of
 from gradscope.watch.in_place.by_identity import attributes, is_a
 from gradscope.watch.in_place.sharded import FUNCTIONAL_HOME
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.listener import Exchange, RankGroup
-from gradscope.watch.ranks.buckets import Buckets
-from gradscope.watch.ranks.callers import caller_of, unit_of
-from gradscope.watch.unseen import in_words, stands_for, unseen
+from gradscope.watch.runs import works
+from gradscope.watch.unseen import stands_for, unseen
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from gradscope.watch.called.ranks.works import WorkObserver
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
-    from gradscope.watch.ranks.works import WorkObserver
 
 NAMES = (
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
@@ -133,13 +134,9 @@ class Collectives:
         if not self._native:
             self.unseen = self.unseen or "this needs machine code"
         elif self.works is None:
-            try:
-                from gradscope.watch.ranks.works import WorkObserver  # noqa: PLC0415 -- it compiles
-
-                with unseen():
-                    self.works = WorkObserver(measures=self._measures)
-            except Exception as error:  # noqa: BLE001 -- on any build, the rest is observed
-                self.unseen, self._native = in_words(error), False
+            with unseen():
+                self.works, self.unseen = works(measures=self._measures)
+            self._native = self.works is not None
         if self.works is not None:
             self.works.start()
             self._listener.shared.observes(self.works)
@@ -163,7 +160,7 @@ class Collectives:
             group = group_of(attributes(module).get("process_group"))
             if parameters and group is not None:
                 with unseen():
-                    buckets = Buckets(module, parameters)
+                    buckets = ModelBuckets(module, parameters)
                 shared.replicated(group, parameters, buckets)
 
         @passed_over

@@ -17,7 +17,7 @@ Bucket = tuple[int, ...]
 """The indices of its parameters in the list of the model's parameters."""
 
 
-class Buckets:
+class ModelBuckets:
     """The buckets of one model, now."""
 
     def __init__(self, model: Any, parameters: Sequence[Any]) -> None:

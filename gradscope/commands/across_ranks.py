@@ -1,4 +1,4 @@
-"""`gradscope audit`: how the gradients of several ranks were combined."""
+"""`gradscope merge` and `gradscope audit`: the traces of several ranks."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,27 @@ from typing import Annotated
 
 import typer
 
-from gradscope.commands.options.arguments import Plain, TracePaths, Width
-from gradscope.commands.options.output import load, terminal
+from gradscope.commands.options.arguments import Plain, TraceOutput, TracePaths, Width
+from gradscope.commands.options.output import load, may_write_trace, safe, terminal
 from gradscope.errors import UsageError
+
+
+def merge(
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces of the ranks.")],
+    output: TraceOutput = Path("trace.json"),
+) -> None:
+    """Merge the traces of several ranks into one, on one clock."""
+    from gradscope.analysis.ranks.merging.merge import merged
+    from gradscope.analysis.ranks.whose import listed
+    from gradscope.trace.load_save import save
+
+    may_write_trace(output, traces, "one of the traces to merge")
+    whole = merged([load(trace) for trace in traces])
+    save(whole, output)
+    ranks = [each["rank"] for each in whole.meta["ranks"]]
+    path, clock = safe(str(output)), whole.meta["clock"]
+    sys.stdout.write(f"wrote {path}: {listed(ranks)}; clocks: {clock}\n")
+    sys.stdout.write(f"next: gradscope timeline --rank {ranks[0]} {path}\n")
 
 
 def audit(
@@ -36,7 +54,7 @@ def audit(
     from gradscope.analysis.ranks.audit import audits
     from gradscope.render.terminal.cells import line
     from gradscope.render.views.tables import table_lines
-    from gradscope.scene.audit_table import audit_json, audit_table
+    from gradscope.scene.timeline.audit_table import audit_json, audit_table
 
     whole = load(traces)
     found = audits(whole, step, None if against is None else load(against))

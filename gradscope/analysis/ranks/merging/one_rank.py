@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.analysis.ranks.facts import meta_rows, text_rows
+from gradscope.analysis.ranks.merging.facts import meta_rows, text_rows
 from gradscope.analysis.ranks.whose import Owners
 from gradscope.errors import UsageError
 from gradscope.trace.ragged import Integers, part_of, take
