@@ -14,6 +14,7 @@ import typer
 from typer.main import get_command
 
 from gradscope import __version__
+from gradscope.commands.audit import audit
 from gradscope.commands.check import check
 from gradscope.commands.dap import dap
 from gradscope.commands.debug import debug
@@ -102,6 +103,12 @@ _add(info, "gradscope info trace.json")
 _add(redact, "gradscope redact -o safe.json trace.json", "gradscope redact -o safe.html trace.json")
 _add(check, "gradscope check trace.json")
 _add(merge, "gradscope merge -o all.json trace.rank*.json", no_args_is_help=True)
+_add(
+    audit,
+    "gradscope audit trace.rank*.json",
+    "gradscope audit --against trace.json trace.rank*.json",
+    no_args_is_help=True,
+)
 _add(dap, "gradscope dap")
 _add(warmup, "gradscope warmup")
 

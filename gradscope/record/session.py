@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MANY = 1 << 16
 """Number of records that fill a window in the file."""
 
+SHARE = 50
+"""Flushes before the program waits take at most one part in this many of the time."""
+
 SOON, CALM = 50_000_000, 750_000_000
 """Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
 
@@ -41,6 +44,7 @@ class FlushPace:
 
     def __init__(self, start: int) -> None:
         self.last = start
+        self.took = 0  # nanoseconds, for the last one before the program waited
         self._wait = SOON
 
     def is_due(self) -> bool:
@@ -111,6 +115,16 @@ class Session:
         """Flush if the wait is over, so that little is lost if the program crashes."""
         if self._pace.is_due():
             self._flush_if_open(wait=wait)
+
+    def flush_before_waiting(self) -> None:
+        """Flush before the program waits for other processes, if the last time is long ago enough.
+
+        An exchange that does not fit may end the process at once, with what was not written.
+        """
+        began = time.perf_counter_ns()
+        if began - self._pace.last > SHARE * self._pace.took:
+            self._flush_if_open(wait=False)
+            self._pace.took = time.perf_counter_ns() - began
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Pass all notes so far to the writer; False if another flush was interrupted by this.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gradscope.machine_code.seldom import Seldom
     from gradscope.watch.called.compiling import CompilerEvent
     from gradscope.watch.native.creation import RecordMaker, RecordSources
+    from gradscope.watch.ranks.buckets import Buckets
+    from gradscope.watch.ranks.works import WorkObserver
 
 Ints = NDArray[np.int64]
 
@@ -74,6 +76,10 @@ class Exchange(NamedTuple):
     shape: Sequence[int]
     dtype: Any  # None: it passes no tensor
     frame: FrameType  # that called it
+    name: str  # "all_reduce"
+    tensor: Any = None  # that this rank passes; of several, the first
+    caller: str = ""  # "FSDP"; "": the program
+    unit: Sequence[Any] = ()  # the parameters for which FSDP calls
 
 
 class NodeRecord(Protocol):
@@ -260,7 +266,19 @@ class SharedListener(Protocol):
         """A collective, whose span has this token, began."""
         ...
 
-    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+    def observes(self, works: WorkObserver) -> None:
+        """Works are observed from now on."""
+        ...
+
+    def wraps(self, frame: FrameType | None) -> None:
+        """A model is being replicated, by this frame."""
+        ...
+
+    def wrapped(self) -> None:
+        """This has ended."""
+        ...
+
+    def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Buckets) -> None:
         """Parameters that are kept equal on all ranks of a group."""
         ...
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from gradscope.watch.called.collectives import Collectives
 from gradscope.watch.called.compiling import CompilerEvents, StandingAside
 from gradscope.watch.creation import Creation
-from gradscope.watch.hooks.before import EarlierHooks
+from gradscope.watch.hooks.before import OF_CPP, EarlierHooks
 from gradscope.watch.hooks.module_calls import ModuleCalls
 from gradscope.watch.hooks.of_modules import ModuleHooks
 from gradscope.watch.hooks.of_saved import SavedHooks
@@ -18,6 +17,7 @@ from gradscope.watch.public.hooked_runs import HookedRunObserver
 from gradscope.watch.public.looks import PublicRing
 from gradscope.watch.public.unpacked import Unpacked
 from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
+from gradscope.watch.ranks.collectives import Collectives
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.values.devices.device_looks import DeviceLooks
@@ -96,7 +96,8 @@ class Watcher:
         )  # fmt: skip
         if from_import and self.why_walked:
             self.graph.unpacks(Unpacked(saved))
-        self.collectives = Collectives(listener, self.faults)
+        measures = self.ring is not None and not self.why_no_values
+        self.collectives = Collectives(listener, self.faults, native=not why, measures=measures)
 
     @property
     def hooked(self) -> HookedRunObserver | None:
@@ -112,9 +113,11 @@ class Watcher:
         """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
         looks = level in LOOKS
         around = self._around(level) if looks and not why else None
+        if looks and around is None:  # hooks on nodes measure values
+            why = self.why_no_values
         self.runs, self.why_hooks = native_runs(why, around and around.runs)
         public = None
-        if looks and (around is None or self.runs is None):
+        if looks and self.runs is None:
             self.ring = public = PublicRing(self._listener.statistics)
             self.without_node = self.operands = None
         if self.runs is None:
@@ -137,7 +140,8 @@ class Watcher:
             found = callbacks.around()
             self.ring, self.without_node = ring.Ring(), without_node.WithoutNode()
             devices = self.ring.devices = DeviceLooks()
-            devices.asked = asked.AskedByMachineCode(devices, self.faults)
+            with suppress(asked.NoAlias):  # then tensors on devices are not measured
+                devices.asked = asked.AskedByMachineCode(devices, self.faults)
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched
@@ -184,8 +188,12 @@ class Watcher:
             texts.append(f"in-place writes that create no node: {self.calls.why_no_writes}")
         if self.modules.unseen_calls:
             texts.append(CALLS_UNSEEN)
+        if self.collectives.unseen:
+            texts.append(f"collectives called in C++: {self.collectives.unseen}")
         parts = self.engine, self.graph, self.before, self.graph.unpacked, self.devices
         left_out = {text: n for part in parts if part for text, n in part.left_out.items()}
+        if self.collectives.works is not None:
+            left_out.pop(OF_CPP, None)  # what such hooks do is observed
         if self.writes is not None and self.writes.lost:
             left_out[OVERRUN] = self.writes.lost
         return {**left_out, **dict.fromkeys(texts, 1)}

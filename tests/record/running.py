@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,13 +63,18 @@ class House:
         out, err = process.communicate(input, timeout=LONG)
         return Ran(process.returncode, out, err)
 
-    def run_as_ranks(self, size: int, *command: str, **env: str) -> list[Ran]:
-        """Run a command in several processes at the same time, which are ranks of one program."""
+    def run_as_ranks(
+        self, size: int, *command: str, patience: float = LONG, **env: str
+    ) -> list[Ran]:
+        """Run a command in several processes at the same time, which are ranks of one program.
+
+        Those that run for longer than `patience` seconds are terminated.
+        """
         ranks = [
             self.start(*command, env={"RANK": str(rank), "WORLD_SIZE": str(size), **env})
             for rank in range(size)
         ]
-        texts = [process.communicate(timeout=LONG) for process in ranks]
+        texts = [_output(process, patience) for process in ranks]
         return [Ran(rank.returncode, *text) for rank, text in zip(ranks, texts, strict=True)]
 
     def run_by_mpi(self, size: int, *arguments: str) -> Ran:
@@ -92,3 +98,11 @@ class House:
 
     def violations(self, name: str = "trace.json") -> list[Violation]:
         return check(self.recorded(name))
+
+
+def _output(process: subprocess.Popen[str], patience: float) -> tuple[str, str]:
+    """What a process writes until it ends, or is terminated."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=patience)
+    process.terminate()
+    return process.communicate(timeout=LONG)

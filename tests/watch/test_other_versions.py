@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradscope.trace.schema import Node, NodeBegin
+from gradscope.trace.schema import Node, NodeBegin, Place, Value
 from tests.record.from_pytorch.watching import recorded
 
 pytestmark = pytest.mark.torch
@@ -84,3 +84,25 @@ def test_machine_code_that_misses_a_name_says_so_in_plain_words(error: Exception
     from gradscope.watch.unseen import in_words
 
     assert in_words(error).startswith("gradscope has no machine code for PyTorch ")
+
+
+@pytest.mark.parametrize("missing", ["callbacks.around", "devices.asked.AskedByMachineCode"])
+def test_where_values_cannot_be_read_by_machine_code_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    import torch
+
+    from gradscope.watch.values.devices.asked import NoAlias
+
+    def fails(*_: Any) -> None:
+        raise NoAlias("a function is missing")
+
+    def program() -> None:
+        w = torch.ones(2, requires_grad=True)
+        (w * 3).sum().backward()
+
+    monkeypatch.setattr(f"gradscope.watch.values.{missing}", fails)
+    trace = recorded(program, "values")[1]
+
+    assert "unseen" not in trace.meta
+    assert any(row.place == Place.GRAD and row.norm > 4 for row in trace.rows(Value))

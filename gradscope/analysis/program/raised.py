@@ -15,7 +15,18 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.reorders import inferred
-from gradscope.trace.schema import HookBegin, HookEnd, Module, RanAct, RequiresGradAct, Tensor
+from gradscope.trace.schema import (
+    NONE,
+    Accumulate,
+    GraphTask,
+    HookBegin,
+    HookEnd,
+    Module,
+    RanAct,
+    Replicated,
+    RequiresGradAct,
+    Tensor,
+)  # fmt: skip
 from gradscope.trace.trace import Trace
 
 
@@ -293,6 +304,31 @@ def _other_size(_: Trace, match: re.Match[str], __: Site) -> Explained:
     )
 
 
+def _unfinished(trace: Trace, _: re.Match[str], __: Site) -> Explained | None:
+    """DistributedDataParallel still waits for gradients of the backward before."""
+    training, tasks, events = trace.once(Training), trace.table(GraphTask), trace.table(Accumulate)
+    ended = tasks["id"][(tasks["end"] != NONE) & (tasks["parent"] == NONE)]
+    if not len(ended):
+        return None
+    reached = {*events["tensor"][events["task"] == ended[-1]].tolist()}
+    models = [{*row.parameters} for row in trace.rows(Replicated)]
+    missing = [tensor for held in models if held & reached for tensor in sorted(held - reached)]
+    if not missing:
+        return None
+    ran = {act.module for act in trace.once(Acts).of(RanAct)}
+    idle = dict.fromkeys(training.parameters.get(tensor, NONE) for tensor in missing)
+    names = module_names(trace)
+    never = [f"`{names[module]}`" for module in idle if module in names and module not in ran]
+    called = f"; {', '.join(never[:FEW])} {'was' if len(never) == 1 else 'were'} never called"
+    site = site_of(trace, int(tasks["stack"][tasks.index(int(ended[-1]))]))
+    return Explained(
+        f"{training.named(missing)} got no gradient in the backward before{at(site)}, and "
+        f"DistributedDataParallel waits for the gradient of each parameter{called * bool(never)}",
+        "use each parameter for the loss in each step, or pass find_unused_parameters=True to "
+        "DistributedDataParallel",
+    )
+
+
 SIZE = r"\(torch\.Size\(\[(?P<%s>[\d, ]+)\]\)\)"
 KINDS: tuple[tuple[str, Explain], ...] = (
     (r"does not require grad and does not have a grad_fn", _without_history),
@@ -301,6 +337,7 @@ KINDS: tuple[tuple[str, Explain], ...] = (
     (r"Can't call numpy\(\) on Tensor that requires grad", _to_numpy),
     (r"Function '(\w+)' returned nan values", _anomaly),
     (r"One of the differentiated Tensors appears to not have been used", _unused),
+    (r"Expected to have finished reduction in the prior iteration", _unfinished),
     (r"expected Variable, but hook returned '(\w+)'", _hook_returned),
     (r"input batch_size \((?P<came>\d+)\) to match target batch_size \((?P<wanted>\d+)\)",
      _other_batch),

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.trace.schema import NONE, GraphTask, Module, Phase, Span
+from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
 REDUCES = "DistributedDataParallel"
-GOES_ON = ", asynchronous"
-"""End of the names of collectives that may not have finished when they returned."""
 ONE_TO_ONE = ("send", "recv", "batch_isend_irecv")
 """What two ranks do with each other, and the others of their group do not call."""
 BEGINS_FUNCTIONAL = "functional "

@@ -2,23 +2,30 @@
 
 All ranks of a group must call the same collectives in the same order. So the first call of each
 rank in a group belongs together, the second one, and so on, until the ranks differ.
+
+Those that DistributedDataParallel calls in backwards are aligned apart from others: they begin on
+threads of their own, so their order among others is not known.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import prod
 
 import numpy as np
 
-from gradscope.analysis.ranks.clocks import GOES_ON, is_met
+from gradscope.analysis.ranks.clocks import REDUCES, is_met
 from gradscope.analysis.ranks.whose import RankOf
-from gradscope.trace.schema import NONE, Collective, Phase, ProcessGroup, Span
+from gradscope.trace.schema import NONE, Collective, GraphTask, Phase, ProcessGroup, Span
+from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
 SAME_SIZE = frozenset(("all_reduce", "broadcast", "reduce"))
 """Collectives whose tensors have the same number of elements and the same dtype on all ranks."""
+
+SAME_SIZE_MOSTLY = frozenset(("all_gather", "all_gather_into_tensor"))
+"""Likewise, but some backends take other sizes: one that did not end may not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +42,15 @@ class RankCall:
     end: int  # NONE: it did not end
     shape: tuple[int, ...] = ()
     dtype: str = ""  # "": it passes no tensor
+    bucket: int = NONE  # of DistributedDataParallel
+    finishes: bool = False  # it reduces the last bucket of a backward, which then waits for it
 
     def fits(self, other: RankCall) -> bool:
         """Whether two ranks may call these together."""
         if self.name != other.name:
             return False
-        if self.name not in SAME_SIZE or "" in (self.dtype, other.dtype):
+        stuck = self.name in SAME_SIZE_MOSTLY and NONE in (self.end, other.end)
+        if not (stuck or self.name in SAME_SIZE) or "" in (self.dtype, other.dtype):
             return True
         return (prod(self.shape), self.dtype) == (prod(other.shape), other.dtype)
 
@@ -50,14 +60,17 @@ class GroupCalls:
     """The calls of one group, by rank. Only ranks with a trace are included."""
 
     described: str  # "default_pg"
+    reduces: bool  # whether DistributedDataParallel calls these in backwards
     members: tuple[int, ...]  # all ranks of the group
     calls: dict[int, list[RankCall]]
     together: list[tuple[RankCall, ...]]  # calls that belong together, until ranks differ
     parted: dict[int, RankCall | None]  # the first that differ; None: no further call. Or empty
 
 
-def _aligned(group: ProcessGroup, calls: dict[int, list[RankCall]]) -> GroupCalls:
-    found = GroupCalls(group.described, group.members, calls, [], {})
+def _aligned(group: ProcessGroup, calls: dict[int, list[RankCall]], reduces: bool) -> GroupCalls:  # noqa: FBT001
+    if reduces:
+        calls = {rank: _finishing(made) for rank, made in calls.items()}
+    found = GroupCalls(group.described, reduces, group.members, calls, [], {})
     for several in zip_longest(*calls.values()):
         made = tuple(call for call in several if call is not None)
         if len(made) < len(calls) or not all(call.fits(made[0]) for call in made):
@@ -80,23 +93,59 @@ def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
     exchanged = {row.span: row for row in trace.rows(Collective)}
     groups = {row.id: row for row in trace.rows(ProcessGroup)}
     every = ProcessGroup(NONE, members=ranks.numbers)  # of traces that do not have groups
-    found: dict[tuple[str, tuple[int, ...]], tuple[ProcessGroup, dict[int, list[RankCall]]]] = {}
+    lines = _Backwards(trace)
+    found: dict[
+        tuple[str, tuple[int, ...], bool], tuple[ProcessGroup, dict[int, list[RankCall]]]
+    ] = {}
     for rank, row in zip(owners, rows, strict=True):
         passed = exchanged.get(row.id)
         group = every if passed is None else groups.get(passed.group)
         if group is None or rank not in group.members:
             continue
-        key = group.name, group.members
+        reduces = passed is not None and passed.caller == REDUCES and row.name.endswith(GOES_ON)
+        key = group.name, group.members, reduces
         if key not in found:
             found[key] = group, {each: [] for each in ranks.numbers if each in group.members}
-        found[key][1][rank].append(_call(rank, row, passed))
-    return tuple(_aligned(group, calls) for group, calls in found.values() if len(calls) > 1)
+        found[key][1][rank].append(_call(rank, row, passed or Collective(), lines, reduces))
+    return tuple(
+        _aligned(group, calls, key[2]) for key, (group, calls) in found.items() if len(calls) > 1
+    )
 
 
-def _call(rank: int, row: Span, passed: Collective | None) -> RankCall:
+def _call(rank: int, row: Span, passed: Collective, lines: _Backwards, reduces: bool) -> RankCall:  # noqa: FBT001
     name = row.name.removesuffix(GOES_ON)
-    passed = passed or Collective()
+    stack = lines.at(rank, row.begin) if passed.stack == NONE and reduces else passed.stack
+    shape, dtype = ((), "") if reduces else (passed.shape, passed.dtype)  # buckets may be swapped
     return RankCall(
-        rank, row.id, name, name != row.name, passed.stack, row.step, row.begin, row.end,
-        passed.shape, passed.dtype,
+        rank, row.id, name, name != row.name, stack, row.step, row.begin, row.end,
+        shape, dtype, passed.bucket,
     )  # fmt: skip
+
+
+def _finishing(calls: list[RankCall]) -> list[RankCall]:
+    """The calls, with those marked that reduce the last bucket of a backward."""
+    return [
+        replace(call, finishes=call.bucket != NONE and (after is None or after.bucket == 0))
+        for call, after in zip_longest(calls, calls[1:])
+    ]
+
+
+class _Backwards:
+    """The lines of the outermost backwards of each rank."""
+
+    def __init__(self, trace: Trace) -> None:
+        table, ranks = trace.table(GraphTask), trace.once(RankOf)
+        outer = np.flatnonzero(table.array("parent") == NONE)
+        owners = ranks.of(GraphTask.TABLE, table.array("id")[outer])
+        begin, stack = table.array("begin")[outer], table.array("stack")[outer]
+        self._of = {}
+        for rank in ranks.numbers:
+            own = owners == rank
+            order = np.argsort(begin[own], kind="stable")
+            self._of[rank] = begin[own][order], stack[own][order]
+
+    def at(self, rank: int, t: int) -> int:
+        """The stack of the last backward that a rank had begun at this time; NONE: none."""
+        begin, stack = self._of[rank]
+        at = int(np.searchsorted(begin, t, side="right")) - 1
+        return NONE if at < 0 else int(stack[at])

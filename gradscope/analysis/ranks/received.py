@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.ranks.whose import listed
-from gradscope.trace.schema import Act, Op, Replicated, Tensor, Value
+from gradscope.trace.schema import Act, Node, Op, Replicated, Tensor, Value
 from gradscope.trace.trace import Trace
 
 NON_FINITE = ("non-finite-birth", "non-finite-seen")
@@ -32,13 +32,17 @@ def may_be_received(trace: Trace, tensors: Iterable[int]) -> bool:
 def without_received(trace: Trace, findings: Sequence[Finding]) -> list[Finding]:
     """The findings about NaN and Inf, where those of receiving ranks are part of the origin's.
 
-    A finding that names a call is an origin. One that names only replicated parameters, later, on
-    another rank, has received it.
+    A finding that names a call, or a node of a backward, is an origin. One that names only
+    replicated parameters, later, on another rank, has received it.
     """
     if not any(each.slug in NON_FINITE for each in findings):
         return [*findings]
     received = [each for each in findings if _is_received(trace, each)]
-    origins = [each for each in findings if each not in received and _calls(each)]
+    origins = [
+        each
+        for each in findings
+        if each.slug in NON_FINITE and each not in received and _rows(each, Op.TABLE, Node.TABLE)
+    ]
     if not received or not origins:
         return [*findings]
     first = min(origins, key=lambda each: _begin(trace, each))
@@ -49,8 +53,8 @@ def without_received(trace: Trace, findings: Sequence[Finding]) -> list[Finding]
     return [*kept] if ranks else [*findings]
 
 
-def _calls(finding: Finding) -> set[int]:
-    return {each.id for each in finding.evidence if each.table == Op.TABLE}
+def _rows(finding: Finding, *tables: str) -> set[int]:
+    return {each.id for each in finding.evidence if each.table in tables}
 
 
 def _is_received(trace: Trace, finding: Finding) -> bool:
@@ -58,7 +62,7 @@ def _is_received(trace: Trace, finding: Finding) -> bool:
     tensors = [each.id for each in finding.evidence if each.table == Tensor.TABLE]
     shown = [each.id for each in finding.evidence if each.table == Value.TABLE]
     tensors += [int(values["tensor"][values.index(id)]) for id in shown]
-    return not _calls(finding) and may_be_received(trace, tensors)
+    return not _rows(finding, Op.TABLE) and may_be_received(trace, tensors)
 
 
 def _begin(trace: Trace, finding: Finding) -> int:

@@ -1,29 +1,51 @@
 """Parameters that DistributedDataParallel keeps equal, compared across ranks at optimizer steps.
 
-At each step that was measured, the norm of a parameter, and that of its gradient, must be the same
-on all ranks: each rank has added the same sums to the same values. Norms have four digits, so small
-differences are not seen. Steps are aligned by their number for each optimizer.
+At each step that was measured, the norm of a parameter, that of its gradient, and that of what the
+step adds to it must be the same on all ranks. Norms have four digits, so small differences are not
+seen. Steps are aligned by their number for each optimizer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
+from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.one_rank import RankPart, parts
-from gradscope.trace.schema import NONE, Op, ProcessGroup, Replicated, StepAct, Tensor
+from gradscope.analysis.ranks.whose import RankOf
+from gradscope.trace.schema import (
+    NONE,
+    GraphTask,
+    Op,
+    Phase,
+    ProcessGroup,
+    Replicated,
+    Span,
+    StepAct,
+    Tensor,
+)
 from gradscope.trace.trace import Trace
+
+WRAPPED = "module."
+"""How names of parameters begin that are in a module which DistributedDataParallel has wrapped."""
 
 FEWEST = 3
 """Number of different losses from which on it is no coincidence that ranks have the same."""
 
 Group = tuple[str, tuple[int, ...]]
+BY_HAND: Group = ("", ())
+OUTSIDE: Group = ("", (NONE,))
+"""Stand for the group of models without DistributedDataParallel, and of parameters outside of it.
+"""
+
+COPIES, NOT_WRITTEN = frozenset({"copy_"}), frozenset({"set_", "requires_grad_"})
+"""Calls that copy into a tensor; that leave its values as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +53,13 @@ class Drift:
     """The first step at which ranks have different values of a replicated parameter."""
 
     name: str  # of the parameter
-    what: str  # "gradient" or "parameter"
+    what: str  # "parameter", "gradient" or "update"; "step": a rank took no step here; "outside"
     number: int  # of the step of the optimizer
     values: dict[int, float]  # the norm, by rank
     steps: dict[int, Done[StepAct]]  # by rank
     last: dict[int, Done[StepAct]]  # the steps before; empty if there are none
     tensors: dict[int, int]  # the parameter, by rank
+    by_hand: bool = False  # the program averages gradients itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +90,10 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
     for part in trace.once(parts):
         losses = computed_losses(part.trace)
         values = tuple(loss for _, loss in losses)
-        groups = {group for group, _ in _replicated(part.trace)}
-        for group in groups if len({*values}) >= FEWEST else ():
+        groups = {group for group, _ in replicated(part.trace)}
+        if len({*values}) < FEWEST or _was_reduced(trace, part, losses[-1][0]):
+            continue
+        for group in groups:
             by_losses.setdefault((group, values), []).append((part.rank, losses[-1][0]))
     found = {
         tuple(rank for rank, _ in of): SameLosses(
@@ -80,6 +105,20 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
     return tuple(found.values())
 
 
+def _was_reduced(trace: Trace, part: RankPart, op: int) -> bool:
+    """Whether a collective wrote a number from which this call computed a loss."""
+    calls, made = part.trace.table(Op), part.trace.table(Op).row(op)
+    outputs = calls.ragged("outputs")
+    of = outputs.owners[np.isin(outputs.values, made.inputs)]
+    begun = calls["begin"][of]
+    since = int(begun.min(initial=made.begin))
+    return any(
+        since < call.begin < made.begin
+        for group in trace.once(grouped_calls)
+        for call in group.calls.get(part.rank, ())
+    )
+
+
 def drifts(trace: Trace) -> tuple[Drift, ...]:
     """The first difference for each optimizer, if ranks differ until the end."""
     if "ranks" not in trace.meta:
@@ -88,31 +127,129 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
     together: dict[tuple[Group, int, int], list[_Replica]] = {}
     for key, replica in every:
         together.setdefault(key, []).append(replica)
-    found = (_first_drift(replicas) for replicas in together.values() if len(replicas) > 1)
-    return tuple(each for each in found if each is not None)
+    found = []
+    for (group, *_), replicas in together.items():
+        by_hand, outside = group == BY_HAND, group == OUTSIDE
+        if len(replicas) < 2 or (by_hand and not _are_averaged(trace, replicas)):
+            continue
+        if outside:
+            found += _outside(trace, replicas)
+            continue
+        drift = _skipped(trace, replicas) or _first_drift(replicas)
+        found += [] if drift is None else [replace(drift, by_hand=by_hand)]
+    return tuple(found)
+
+
+def _outside(trace: Trace, replicas: list[_Replica]) -> list[Drift]:
+    """A parameter of an optimizer that is in no model of DistributedDataParallel, unlike others.
+
+    It was equal at first, or is part of the module that was wrapped; and its gradients differ.
+    """
+    if _pass_parts(trace) or len({len(each.parameters) for each in replicas}) > 1:
+        return []
+    first = {each.rank: each.steps[0] for each in replicas if each.steps}
+    if len(first) < len(replicas):
+        return []
+    for at in replicas[0].places:
+        name = replicas[0].names.get(replicas[0].parameters[at], "")
+        size, grad = (
+            {each.rank: _cell(first[each.rank], column, each.places[at]) for each in replicas}
+            for column in ("size", "grad")
+        )
+        alike = len({*size.values()}) == 1 or name.startswith(WRAPPED)
+        if alike and len({*grad.values()}) > 1 and not any(map(math.isnan, grad.values())):
+            tensors = {each.rank: each.parameters[at] for each in replicas}
+            return [Drift(name, "outside", 0, grad, first, {}, tensors)]
+    return []
+
+
+def _cell(step: Done[StepAct], column: str, place: int) -> float:
+    cells = getattr(step.facts, column)
+    return cells[place] if place < len(cells) else math.nan
+
+
+def _pass_parts(trace: Trace) -> bool:
+    """Whether ranks pass each other different parts: then experts may differ on purpose."""
+    return any("all_to_all" in name for name in _collectives(trace))
+
+
+def _collectives(trace: Trace) -> list[str]:
+    spans = trace.table(Span)
+    return trace.texts(np.unique(spans["name"][spans["phase"] == Phase.COLLECTIVE]))
+
+
+def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
+    """The first step that some ranks took after a backward, and others did not.
+
+    Only where all ranks have as many backwards, and not as many steps: who accumulates gradients
+    over another number of backwards skips nothing.
+    """
+    begun = {each.rank: _backwards(trace, each.rank) for each in replicas}
+    if len({len(each) for each in begun.values()}) > 1 or not all(begun.values()):
+        return None
+    if len({len(each.steps) for each in replicas}) < 2:
+        return None
+    taken: dict[int, dict[int, Done[StepAct]]] = {}
+    for each in replicas:
+        after = np.searchsorted(begun[each.rank], [step.t for step in each.steps])
+        taken[each.rank] = dict(zip(after.tolist(), each.steps, strict=True))
+    for number in range(1, len(begun[replicas[0].rank]) + 1):
+        steps = {rank: own[number] for rank, own in taken.items() if number in own}
+        if steps and len(steps) < len(replicas):
+            return Drift("", "step", number, {}, steps, {}, {})
+    return None
+
+
+def _backwards(trace: Trace, rank: int) -> list[int]:
+    """When the backwards of a rank began that no other one contains."""
+    tasks = trace.table(GraphTask)
+    of = trace.once(RankOf).of(GraphTask.TABLE, tasks["id"]) == rank
+    return sorted(tasks["begin"][of & (tasks["parent"] == NONE)].tolist())
 
 
 def written_on_some(trace: Trace, drift: Drift) -> tuple[int, int] | None:
     """A rank that wrote the parameter before it differed at a line where others did not.
 
-    The rank, and the stack of the write. None: no such write was recorded.
+    The rank, and the stack of the last such write. None: no such write was recorded.
     """
-    if drift.what != "parameter":
+    written = {
+        rank: {own_site(trace, stack): stack for _, stack in writes}
+        for rank, writes in _writes(trace, drift).items()
+    }
+    for rank, own in written.items():
+        for site, stack in reversed(own.items()):
+            if any(site not in others for others in written.values()):
+                return rank, stack
+    return None
+
+
+def written_on_all(trace: Trace, drift: Drift) -> tuple[str, int] | None:
+    """The last write of the parameter before it differed, if all ranks wrote it there.
+
+    The name of the call, and its stack. A copy is left out: it may be that of
+    DistributedDataParallel, which makes the replicas equal.
+    """
+    last = [writes[-1] for writes in _writes(trace, drift).values() if writes]
+    sites = {own_site(trace, stack) for _, stack in last}
+    if len(last) < len(drift.tensors) or len(sites) > 1 or last[0][0] in COPIES:
         return None
+    return last[0]
+
+
+def _writes(trace: Trace, drift: Drift) -> dict[int, list[tuple[str, int]]]:
+    """By rank, the calls that wrote the parameter since the step before: names and stacks."""
+    if drift.what != "parameter":
+        return {rank: [] for rank in drift.tensors}
     calls = trace.table(Op)
-    outputs, written = calls.ragged("outputs"), {}
+    outputs, found = calls.ragged("outputs"), {}
     for rank, tensor in drift.tensors.items():
         of = np.unique(outputs.owners[outputs.values == tensor])
         begin = calls.array("begin")[of]
         since = drift.last[rank].t if drift.last else 0
         of = of[(begin > since) & (begin < drift.steps[rank].t)]
-        stacks = calls.array("stack")[of].tolist()
-        written[rank] = {own_site(trace, stack): stack for stack in stacks if stack != NONE}
-    for rank, own in written.items():
-        for site, stack in own.items():
-            if any(site not in others for others in written.values()):
-                return rank, stack
-    return None
+        rows = zip(trace.texts(calls["name"][of]), calls["stack"][of].tolist(), strict=True)
+        found[rank] = [(name, at) for name, at in rows if at != NONE and name not in NOT_WRITTEN]
+    return found
 
 
 def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
@@ -120,8 +257,14 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     trace = part.trace
     names = {row.id: row.name for row in trace.rows(Tensor)}
     found = []
-    for model, (group, parameters) in enumerate(_replicated(trace)):
-        for number, optimizer in enumerate(trace.once(Acts).optimizers):
+    for number, optimizer in enumerate(trace.once(Acts).optimizers):
+        models = [*enumerate(replicated(trace))]
+        held = {tensor for _, (_, parameters) in models for tensor in parameters}
+        rest = tuple(tensor for tensor in optimizer.tensors if tensor not in held)
+        if len(rest) in {0, len(optimizer.tensors)} and models:
+            rest = ()
+        others = [(NONE, (OUTSIDE if models else BY_HAND, rest))]
+        for model, (group, parameters) in models + others:
             places = _places(optimizer, parameters)
             if places:
                 replica = _Replica(part.rank, names, parameters, optimizer.steps, places)
@@ -129,7 +272,26 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     return found
 
 
-def _replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
+def _are_averaged(trace: Trace, replicas: list[_Replica]) -> bool:
+    """Whether a program without DistributedDataParallel averages gradients of equal models itself.
+
+    All parameters were equal at the first step, and the gradient of one at the first steps.
+    """
+    if _pass_parts(trace) or not any("reduce" in name for name in _collectives(trace)):
+        return False
+    if len({len(each.parameters) for each in replicas}) > 1:
+        return False
+    firsts = [[step.facts for step in each.steps[:2]] for each in replicas]
+    if not all(firsts) or len({facts[0].size for facts in firsts}) > 1 or not firsts[0][0].size:
+        return False
+    grads = [zip(*(facts.grad for facts in several), strict=False) for several in firsts]
+    return any(
+        len({*by_rank}) == 1 and by_rank[0] and all(norm > 0 for norm in by_rank[0])
+        for by_rank in zip(*grads, strict=False)
+    )
+
+
+def replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
     """The replicated parameters of a rank, and their groups."""
     groups = {row.id: (row.name, row.members) for row in trace.rows(ProcessGroup)}
     return [(groups.get(row.group, ("", ())), row.parameters) for row in trace.rows(Replicated)]
@@ -166,12 +328,12 @@ def _difference(
     last: dict[int, Done[StepAct]],
 ) -> Drift | None:
     """What differs first at a step: parameters have their values before it."""
-    for what, column in (("parameter", "size"), ("gradient", "grad")):
+    for what, column in (("parameter", "size"), ("gradient", "grad"), ("update", "moved")):
         for at in replicas[0].places:
             values = {}
             for replica in replicas:
-                cells, place = getattr(steps[replica.rank].facts, column), replica.places[at]
-                values[replica.rank] = cells[place] if place < len(cells) else math.nan
+                step = steps[replica.rank]
+                values[replica.rank] = _cell(step, column, replica.places[at])
             known = [value for value in values.values() if not math.isnan(value)]
             if len(known) == len(replicas) and len({*known}) > 1:
                 first = replicas[0]

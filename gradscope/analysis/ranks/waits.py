@@ -1,7 +1,8 @@
 """Which rank waited for which in collectives, inferred from when each rank entered them.
 
-A rank waited for the last one to enter, if its own call had not ended by then. Waits inside of
-DistributedDataParallel are in C++, and not recorded.
+A rank waited for the last one to enter, if its own call had not ended by then. A backward of
+DistributedDataParallel waits from the begin of its last bucket on: the rank has then computed all
+gradients.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
+IN_BACKWARD = "backward"
+"""What a rank is in that waits for the last bucket."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankWait:
@@ -21,7 +25,7 @@ class RankWait:
 
     rank: int
     on: int  # the rank that entered last
-    name: str  # "all_reduce"
+    name: str  # "all_reduce", or IN_BACKWARD
     group: str  # "default_pg"
     step: int  # the number of the step in which the rank called it, or NONE
     span: int  # the id of the waiting call
@@ -52,11 +56,13 @@ def rank_waits(trace: Trace) -> RankWaits:
             last = max(calls, key=lambda call: call.begin)
             for call in calls:
                 goes_on = call.end != NONE and call.end < last.begin
-                if call.asynchronous or goes_on or call.begin >= last.begin:
+                waits_for_it = call.finishes if group.reduces else not call.asynchronous
+                if not waits_for_it or goes_on or call.begin >= last.begin:
                     continue
                 waits.append(
                     RankWait(
-                        call.rank, last.rank, call.name, group.described,
+                        call.rank, last.rank, IN_BACKWARD if group.reduces else call.name,
+                        group.described,
                         steps.get(call.step, NONE), call.span,
                         own_site(trace, call.stack).place, call.begin, last.begin - call.begin,
                     )

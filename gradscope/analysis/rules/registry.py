@@ -194,7 +194,9 @@ def require(rules: Sequence[Rule], name: str) -> Rule:
 
 
 HELD = ("graph-kept", "graph-unused", "hook-holds-its-tensor", "output-on-ctx", "pairs-kept")
-WASTED = ("walked-again", "graph-kept", "gradients-unused", "graph-unused", "pairs-kept")
+WASTED = (
+    "walked-again", "graph-kept", "gradients-unused", "graph-unused", "pairs-kept", "slow-rank",
+)  # fmt: skip
 ABOUT = {
     **dict.fromkeys(("memory", "leak", "oom"), (*HELD, "graph-on-grad")),
     **dict.fromkeys(("slow", "speed", "performance", "time"), WASTED),

@@ -13,6 +13,7 @@ from gradscope.analysis.timing.durations import look_up, node_runs, took
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, Act, GraphTask, Node, Op, Phase, Span, Step
+from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
 LOADING = "DataLoader"
@@ -39,7 +40,7 @@ class LineTiming:
 
 def timing_by_line(trace: Trace) -> tuple[LineTiming, ...]:
     """The lines of the program, slowest first."""
-    calls = _Calls(trace)
+    calls = ProgramCalls(trace)
     lines: dict[str, LineTiming] = {}
 
     def add(name: str, keys: Ids, numbers: Ids) -> None:
@@ -79,8 +80,8 @@ def _backward(trace: Trace) -> Iterator[tuple[Ids, Ids]]:
     yield tasks["stack"][ended], np.maximum(left - spent[ended], 0)
 
 
-class _Calls:
-    """What the program called outside of backward, in equal-length columns.
+class ProgramCalls:
+    """What the program called outside of backward, in equal-length columns, for times by line.
 
     `key` is the stack or, below NONE, the name of a span.
     """
@@ -90,8 +91,10 @@ class _Calls:
         ops, acts = trace.table(Op), trace.table(Act)
         tasks, spans = trace.table(GraphTask), trace.table(Span)
         called, asked, outer = ops["task"] == NONE, acts["task"] == NONE, tasks["parent"] == NONE
-        loads = np.array([name == LOADING for name in spans.texts("name")], bool)
-        named = loads | np.isin(spans["phase"], (Phase.OPTIMIZER, Phase.COLLECTIVE))
+        names = spans.texts("name")
+        loads = np.array([name == LOADING for name in names], bool)
+        goes_on = np.array([name.endswith(GOES_ON) for name in names], bool)
+        named = np.isin(spans["phase"], (Phase.OPTIMIZER, Phase.COLLECTIVE)) & ~goes_on | loads
         parts = ((ops, called), (tasks, outer), (spans, named))
         self.thread, self.step, self.begin, self.end = (
             np.concatenate([*(table[name][rows] for table, rows in parts), acts[other][asked]])
@@ -101,6 +104,10 @@ class _Calls:
         spanned = NONE - 1 - spans["name"][named]
         self.key = np.concatenate([*stacks, spanned, acts["stack"][asked]])
         self.is_call = np.ones(len(self.key), bool)
+        self.is_collective = np.zeros(len(self.key), bool)
+        first = len(stacks[0]) + len(stacks[1])
+        exchanges = spans["phase"][named] == Phase.COLLECTIVE
+        self.is_collective[first : first + len(spanned)] = exchanges
         self.is_call[len(self.key) - int(asked.sum()) :] = False
         self._is_task = np.zeros(len(self.key), bool)
         self._is_task[len(stacks[0]) : len(stacks[0]) + len(stacks[1])] = True

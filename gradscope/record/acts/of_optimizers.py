@@ -15,6 +15,7 @@ from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.sites import is_installed
 from gradscope.record.notes.user_functions import written
+from gradscope.record.process.ranks import this_process
 from gradscope.trace.schema import (
     NONE,
     AssignedAct,
@@ -71,7 +72,11 @@ class OptimizerActs:
         self._steps = 0
         self._said: dict[int, LastStep] = {}  # by the act that created the optimizer
         self._held: dict[int, set[int]] = {}  # likewise: the id()s of its parameters
-        self._moved = ParameterMoves(acts, each=acts.session.level in ("values", "full"))
+        self._moved = ParameterMoves(
+            acts,
+            each=acts.session.level in ("values", "full"),
+            shared=this_process().is_one_of_several,
+        )
         self.is_due = self._moved.is_due
         self._not_finite = not_finite
 

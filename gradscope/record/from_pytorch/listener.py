@@ -56,7 +56,9 @@ class PyTorchListener(ProgramNotes):
         self.tensors = PyTorchTensors(session.writer, session.contexts.now, self.numbers)
         modules = ModuleRows(session.writer, self.tensor, session.sites.is_machinery)
         super().__init__(session.contexts, session.acts, modules)
-        self.tensors.shards.site_of = session.sites.of
+        self.shared.site_of, self.shared.contexts = session.sites.of, session.contexts
+        self.shared.leaves = self.tensors.leaves
+        self.shared.before_waiting = session.flush_before_waiting
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)

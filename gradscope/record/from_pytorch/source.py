@@ -70,6 +70,7 @@ class PyTorchSource:
 
         session, listener = self.session, self.listener
         listener.tensors.unseen, listener.tensors.storages.address = unseen, address
+        listener.shared.address = address
         self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
         watcher = Watcher(
             listener, self.faults, level=session.level, native=session.native,
@@ -158,6 +159,7 @@ class PyTorchSource:
         if listener.calls.whole:
             handing_on(self._put_calls)
         handing_on(listener.modules.flush, list)
+        listener.shared.last = last
         handing_on(listener.tensors.flush)
         handing_on(listener.graphs.operands.rows.flush)
 

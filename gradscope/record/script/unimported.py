@@ -32,7 +32,7 @@ class LoadedNumPy:
     """A module finder that returns the NumPy that is already loaded."""
 
     def __init__(self) -> None:
-        found = [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]
+        found = [name for name in tuple(sys.modules) if name == NAME or name.startswith(f"{NAME}.")]
         self._modules = {name: sys.modules.pop(name) for name in found}
         self._spec = self._modules[NAME].__spec__
         self._filters: list[Any] = [each for each in warnings.filters if _is_numpys(each)]

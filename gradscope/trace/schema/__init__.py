@@ -51,7 +51,7 @@ HISTORY = {
     "(short.ran.thread)",
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
-    (1, 16): "bucket",
+    (1, 16): "bucket, work; collective.caller, bucket, holds, parameters",
 }
 
 SINCE = {
@@ -71,6 +71,7 @@ SINCE = {
     "graph_break": (1, 14),
     "region": (1, 14),
     "bucket": (1, 16),
+    "work": (1, 16),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

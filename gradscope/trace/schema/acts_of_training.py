@@ -46,7 +46,9 @@ class StepAct(ActFacts):
     many: int = 0  # number of parameters
     moved: Floats = ()  # norm of the update; NaN: not seen, or not finite
     size: Floats = ()  # norm of the parameter before the step
-    grad: Floats = ()  # norm of the gradient; from level engine on
+    grad: Floats = ()  # norm of the gradient; at level engine, and in programs of several ranks
+    sums: Floats = ()  # sum of the gradient's elements, in programs of several ranks
+    hashes: Ints = ()  # of the bits of the parameter before the step, likewise; NONE: not read
     alike: Ints = ()  # indices of matrices whose elements all had the same value
     alike_to: Floats = ()  # that value
     random: int = NONE  # digest of the state of the random generators; from level values on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradscope.trace.schema.declare import (
     NONE,
+    Floats,
     Ints,
     Ns,
     ProcessGroupId,
@@ -17,6 +18,9 @@ from gradscope.trace.schema.declare import (
     Texts,
     table,
 )
+
+GOES_ON = ", asynchronous"
+"""End of the names of collectives that may not have finished when they returned."""
 
 
 @table("shard")
@@ -89,3 +93,25 @@ class Collective(Row):
     stack: StackId = NONE  # the line of the program that called it, directly or not
     shape: Ints = ()  # of the tensor that this rank passes; of several, the first
     dtype: Text = ""  # "": it passes no tensor
+    caller: Text = ""  # the part of PyTorch that called it, as "FSDP"; "": the program
+    bucket: int = NONE  # the number of DistributedDataParallel's bucket; NONE: no bucket
+    holds: Text = ""  # what the tensor holds: "gradients" or "parameters"; "": something else
+    parameters: TensorIds = ()  # whose gradients or values these are, as far as it is known
+
+
+@table("work")
+class Work(Row):
+    """What the backend of a process group did for a collective.
+
+    Statistics are those of the tensor that this rank passes, before and after: only of dense
+    tensors on the CPU at level `values`, and after it only for `all_reduce` and `broadcast`. A hash
+    is of all bits: equal tensors have equal hashes on all ranks.
+    """
+
+    span: SpanId = NONE
+    begin: Ns = NONE
+    end: Ns = NONE  # NONE: it was not complete when the recording ended
+    norms: Floats = ()  # before and after; empty if it was not measured
+    sums: Floats = ()
+    bad: Ints = ()  # numbers of NaN and Inf
+    hashes: Ints = ()

@@ -261,7 +261,7 @@ def around() -> CallbackAddresses:
     without_node.ready()
     is_good, window_of = made.external(ring.is_good), made.external(measure.window_of)
     is_whole = made.external(measure.is_whole)
-    _state[0] = _inputs_at()
+    _state[0] = inputs_offset()
     _state[1] = results_offset()
     _state[3:5] = lists(int(_state[1]))
     code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
@@ -291,7 +291,8 @@ def _program() -> None:
             node.next_functions[0][0](grad)
 
 
-def _inputs_at() -> int:
+@cache
+def inputs_offset() -> int:
     """The offset in a RecordFunction of the address of a node's inputs, followed by their count.
 
     They are between the sequence number and the results. The caller's variables are on the stack

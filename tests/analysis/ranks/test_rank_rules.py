@@ -12,7 +12,7 @@ from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule
-from tests.record.running import House
+from tests.record.running import LONG, House
 from tests.shared.forked_starts import GRADSCOPE
 
 pytestmark = pytest.mark.torch
@@ -63,16 +63,20 @@ DRIFTS = {
         {"optimizer": "torch.optim.SGD(model.parameters(), lr=0.1 * (1 + rank))"},
         "optimizer.step()",
     ),
-    "called without DDP": ({"call": "(net if step == 2 else model)(x)"}, "optimizer.step()"),
+    "called without DDP": ({"call": "(net if step == 2 else model)(x)"}, "loss.backward()"),
     "clipped to another norm": (
         {"before": "nn.utils.clip_grad_norm_(net.parameters(), 0.01 * (1 + rank))"},
-        "optimizer.step()",
+        "nn.utils.clip_grad_norm_",
     ),
     "written later": (
         {"after": "if rank and step == 3: net[2].bias.data.zero_()"},
         "net[2].bias.data.zero_()",
     ),
-    "never summed": ({"call": "net(x)"}, "optimizer.step()"),
+    "skipped on one rank": (
+        {"before": "if rank and step == 3: continue"},
+        "optimizer.step()",
+    ),
+    "never summed": ({"call": "net(x)"}, "loss.backward()"),
 }
 NAN = {
     "prepare": "spoiled = lambda x, zero: model(x) / (x * 0 if zero else x).sum()",
@@ -101,6 +105,16 @@ HEALTHY = {
 }
 
 
+SHORT = """
+dist.init_process_group("gloo")
+model = DistributedDataParallel(nn.Linear(4, 2))
+x = torch.ones(2, 4)
+for step in range(3 - dist.get_rank()):
+    model(x).sum().backward()
+dist.barrier()
+"""
+
+
 ALL = f"""
 import gradscope, runpy
 kept = []  # PyTorch can hang if a model is freed right after its last collective
@@ -114,23 +128,26 @@ os._exit(0)
 
 def ranks(house: House, *command: str, fails: bool = False) -> None:
     """Run a command as two ranks."""
-    limit = {"LIMIT": "20"} if fails else {}
-    for ran in house.run_as_ranks(2, *command, **limit):
+    limit = {"LIMIT": "10"} if fails else {}
+    for ran in house.run_as_ranks(2, *command, patience=30 if fails else LONG, **limit):
         assert fails or ran.code == 0, ran.err
 
 
-def found_in(house: House, name: str) -> tuple[Finding, ...]:
-    """What is found about two ranks, without notes."""
+def found_in(house: House, name: str, noted: str = "") -> tuple[Finding, ...]:
+    """What is found about two ranks, without notes of other rules than this one."""
     whole = merged([house.recorded(f"{name}.rank{rank}.json") for rank in range(2)])
-    return tuple(each for each in inspect(whole).findings if each.severity)
+    every = inspect(whole).findings
+    return tuple(each for each in every if each.severity or each.rule == noted)
 
 
-def findings(house: House, script: str, *, fails: bool = False) -> tuple[Finding, ...]:
+def findings(
+    house: House, script: str, noted: str = "", *, fails: bool = False
+) -> tuple[Finding, ...]:
     """The same about two ranks that run this script."""
-    house.write(START + script)
+    house.write(f"{START}{script}\nos._exit(0)")  # PyTorch can hang when a model is freed
     command = (GRADSCOPE, "trace", "-q", "--on", "torch", "--level", "values", "script.py")
     ranks(house, *command, fails=fails)
-    return found_in(house, "trace")
+    return found_in(house, "trace", noted)
 
 
 @pytest.fixture
@@ -168,6 +185,15 @@ def test_a_nan_of_one_rank_is_found_there_and_only_received_by_others(trained: H
     assert any("another rank may have produced it" in each.why for each in alone)
 
 
+def test_a_backward_in_which_a_rank_waits_for_one_at_a_barrier_is_named(house: House) -> None:
+    first, *_ = findings(house, SHORT, fails=True)
+
+    assert first.rule == "GS001"
+    assert "rank 0 waits in all_reduce of bucket 0 of DistributedDataParallel" in first.message
+    assert "rank 1 waits in barrier" in first.message
+    assert "backward()" in first.site.text
+
+
 @pytest.mark.parametrize("kind", HEALTHY)
 def test_nothing_is_said_against_replicas_that_stay_equal(trained: House, kind: str) -> None:
     assert found_in(trained, kind) == ()
@@ -180,14 +206,14 @@ ACROSS = pytest.mark.parametrize(
 
 @ACROSS
 def test_a_rule_finds_its_bad_snippet(house: House, rule: Rule) -> None:
-    found = findings(house, rule.explained.bad, fails=True)
+    found = findings(house, rule.explained.bad, rule.id, fails=True)
 
     assert [each.rule for each in found if each.rule != "GS301"] == [rule.id]
 
 
 @ACROSS
 def test_a_rule_finds_nothing_in_its_good_snippet(house: House, rule: Rule) -> None:
-    assert findings(house, rule.explained.good) == ()
+    assert findings(house, rule.explained.good, rule.id) == ()
 
 
 def test_the_exception_that_parted_ranks_is_named(house: House) -> None:

@@ -50,7 +50,7 @@ def test_a_rule_about_acts_cannot_tell_in_a_trace_that_is_older_than_acts() -> N
     [
         ("detach", "cut-term", "graph-cut"),  # in the first sentence; in the text below it
         ("memory", "graph-kept", "not-a-copy"),
-        ("slow", "walked-again", "pairs-kept"),
+        ("slow", "slow-rank", "pairs-kept"),
         ("grahp-kept", "graph-kept", "graph-kept"),
         ("GS2", "non-finite-birth", "non-finite-seen"),
     ],

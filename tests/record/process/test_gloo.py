@@ -10,7 +10,7 @@ from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.report import inspect
 from gradscope.scene.viewer.scene import viewer_scene
-from gradscope.trace.schema import GraphTask
+from gradscope.trace.schema import Collective, GraphTask
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from tests.record.running import House
@@ -73,3 +73,30 @@ def test_steps_backwards_and_waits_are_those_of_their_ranks(house: House, size: 
     ranks, steps = (np.asarray(backwards[name]).tolist() for name in ("rank", "step"))
     assert ranks == [rank for rank in range(size) for _ in range(2 * STEPS)]
     assert steps == [0, 0, 1, 1, 2, 2] * size
+
+
+UNFIT = """
+import os
+import torch
+import torch.distributed as dist
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+store = "file://" + os.path.abspath("store")
+dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+dist.all_reduce(torch.ones(1 + 999 * rank))
+"""
+
+
+def test_a_collective_that_ends_the_process_is_in_its_trace(house: House) -> None:
+    house.write(UNFIT)
+    command = (GRADSCOPE, "trace", "-q", "--on", "torch", "script.py")
+
+    ended = [ran.code for ran in house.run_as_ranks(2, *command)]
+
+    killed = [rank for rank, code in enumerate(ended) if code < 0]
+    assert killed  # by gloo, which finds that sizes differ
+    for rank in killed:
+        trace = house.recorded(f"trace.rank{rank}.json")
+        assert trace.truncated
+        [called] = trace.rows(Collective)
+        assert called.shape == (1 + 999 * rank,)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 
+from gradscope.record.script.unimported import unimported
 from tests.record.running import House
 
 ENGINES = pytest.mark.parametrize(
@@ -39,3 +43,24 @@ def test_a_script_that_never_imports_it_is_recorded_all_the_same(house: House, e
 
     assert house.trace("--on", engine, "script.py").out == "no arrays\n"
     assert house.recorded().meta["exit"] == "ok"
+
+
+class Importing(str):
+    """The name of a module; while it is looked at, another thread imports something."""
+
+    __slots__ = ()
+
+    def startswith(self, *prefix: Any) -> bool:
+        sys.modules["imported_meanwhile"] = sys
+        return super().startswith(*prefix)
+
+
+def test_modules_that_another_thread_imports_meanwhile_do_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "modules", sys.modules.copy())
+    sys.modules[Importing("first")] = sys
+
+    with unimported():
+        assert "numpy" not in sys.modules
+    assert {"numpy", "imported_meanwhile"} <= sys.modules.keys()

@@ -220,7 +220,7 @@ def not_divided(trace: Trace) -> Iterator[Found]:
         written = {each.t for each in loop.moments(optimizer) if each.beat is Beat.WRITTEN}
         if any(step.fills[-1].t < t < _end(step) for t in written for step in found):
             continue
-        if not all(_ends_in_mean(trace, one.id) for each in found[:8] for one in each.fills):
+        if not all(ends_in_mean(trace, one.id) for each in found[:8] for one in each.fills):
             continue
         site, stepped = loop.site(fill), loop.site(step)
         if _is_a_librarys(site) or _through_updates(trace, found):
@@ -292,7 +292,7 @@ def _is_sum(trace: Trace, node: Node, task: int) -> bool:
     )
 
 
-def _ends_in_mean(trace: Trace, task: int) -> bool:
+def ends_in_mean(trace: Trace, task: int) -> bool:
     """Whether the loss is a mean that is neither divided nor multiplied."""
     tasks, nodes = trace.table(GraphTask), trace.table(Node)
     roots = tasks.row(task).roots

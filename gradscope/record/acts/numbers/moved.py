@@ -2,7 +2,8 @@
 
 Parameters outside CPU memory, of dtypes that NumPy lacks, or beyond a limit of elements are not
 measured. From level `values` on each step is measured, unless that takes too long; at level
-`engine` the first steps of each optimizer, and then fewer and fewer.
+`engine` the first steps of each optimizer, and then fewer and fewer. In programs of several ranks
+hashes of parameters and sums of gradients are taken, too, which can be compared across ranks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
@@ -35,6 +37,8 @@ FEW = 4
 """Number of first steps of each optimizer measured at level `engine`; then the 8th, 16th, …"""
 
 DIGITS = 4
+NO_HASH = -1
+MOVES = ("moved", "size")
 
 
 @dataclass(eq=False)
@@ -44,14 +48,20 @@ class ParametersBefore:
     arrays: list[NDArray[Any] | None]
     gradients: list[float]
     alike: list[tuple[int, float]]  # matrices with a single value: index, value
+    sums: list[float]  # of gradients
+    hashes: list[int]  # of parameters; NO_HASH: not read
 
 
 class ParameterMoves:
-    """Measures parameters before and after steps; `each`: around every step."""
+    """Measures parameters before and after steps; `each`: around every step.
 
-    def __init__(self, acts: ActNotes, *, each: bool) -> None:
+    `shared`: this process is one of several ranks.
+    """
+
+    def __init__(self, acts: ActNotes, *, each: bool, shared: bool) -> None:
         self._acts = acts
         self._each = each
+        self._shared = shared
         self._steps: dict[int, int] = {}  # by optimizer
         self._before: dict[int, ParametersBefore] = {}
         self._looks = 0
@@ -69,22 +79,27 @@ class ParameterMoves:
     def stepping(self, optimizer: Any) -> None:
         """Called before the step."""
         began, memory = perf_counter_ns(), self._acts.look.memory
-        left, kept = ELEMENTS if self._each else FEWER, ParametersBefore([], [], [])
+        left, kept = ELEMENTS if self._each else FEWER, ParametersBefore([], [], [], [], [])
         for place, leaf in enumerate(leaves_of(optimizer)):
             gradient = gradient_of(leaf)
             array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)
             left -= 0 if array is None else array.size
             kept.arrays.append(None if array is None else array.copy())
-            if not self._each:
+            if not self._each or self._shared:
                 kept.gradients.append(math.nan if array is None else _norm_of(gradient, memory))
-                if array is not None and leaf.ndim > 1 and array.size > 1 and _is_alike(array):
-                    kept.alike.append((place, float(array[0])))
+            if self._shared:
+                kept.sums.append(math.nan if array is None else _sum_of(gradient, memory))
+                kept.hashes.append(NO_HASH if array is None else crc32(array.data))
+            if self._each or array is None or leaf.ndim < 2 or array.size < 2:
+                continue
+            if _is_alike(array):
+                kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began
 
     def stepped(self, optimizer: Any) -> dict[str, tuple[Any, ...]] | None:
-        """Columns of its StepAct: `moved`, `size`, and at level engine the others."""
+        """Columns of its StepAct: `moved`, `size`, `grad`, and at level engine the others."""
         kept = self._before.pop(id(optimizer), None)
         leaves = leaves_of(optimizer)
         if kept is None or len(kept.arrays) != len(leaves):
@@ -101,12 +116,16 @@ class ParameterMoves:
                     by.append(norm(now - before))
                     of.append(norm(before))
         self._spent += perf_counter_ns() - began
-        more: dict[str, tuple[Any, ...]] = {
+        found: dict[str, tuple[Any, ...]] = {
+            "moved": tuple(by),
+            "size": tuple(of),
             "grad": tuple(kept.gradients),
             "alike": tuple(place for place, _ in kept.alike),
             "alike_to": tuple(number for _, number in kept.alike),
+            "sums": tuple(kept.sums),
+            "hashes": tuple(kept.hashes),
         }
-        return {"moved": tuple(by), "size": tuple(of), **({} if self._each else more)}
+        return {name: cells for name, cells in found.items() if cells or name in MOVES}
 
 
 def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:
@@ -137,6 +156,12 @@ def _norm_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float
     array = None if gradient is None else seen(gradient, memory)
     with np.errstate(all="ignore"):
         return math.nan if array is None else norm(array)
+
+
+def _sum_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float:
+    array = seen(gradient, memory)
+    with np.errstate(all="ignore"):
+        return math.nan if array is None else float(np.add.reduce(array))
 
 
 def _is_alike(array: NDArray[Any]) -> bool:

@@ -7,10 +7,18 @@ one parameter. FSDP passes the gradient of the leaf back to the parameters, with
 from __future__ import annotations
 
 from math import prod
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from gradscope.record.from_pytorch.memory.storage_rows import DtypesAndDevices, put
+from gradscope.record.from_pytorch.memory.work_rows import (
+    COLUMNS,
+    CalledCollective,
+    ReplicatedModel,
+    WorkRows,
+)
+from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import (
     NONE,
@@ -34,12 +42,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
 
+    from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
     from gradscope.watch.listener import Exchange, RankGroup
+    from gradscope.watch.ranks.buckets import Buckets
+    from gradscope.watch.ranks.works import WorkObserver
+
+
+GRADIENTS, PARAMETERS = "gradients", "parameters"
 
 
 def _unknown(_: object) -> int:
     return NONE
+
+
+def _nowhere(_: object) -> int:
+    return 0
+
+
+def _nothing() -> None:
+    pass
 
 
 class ShardRows:
@@ -52,6 +74,9 @@ class ShardRows:
         self._number_of = number_of
         self._kinds = kinds
         self.site_of: Callable[[FrameType | None], int] = _unknown
+        self.contexts: Contexts | None = None
+        self.before_waiting: Callable[[], None] = _nothing
+        """Called when a collective has been noted, and other ranks may end this process in it."""
         self.measure: Callable[..., None] | None = None
         """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
@@ -62,7 +87,16 @@ class ShardRows:
         self._groups: dict[RankGroup, int] = {}
         self._replicated: list[tuple[int, list[int]]] = []
         self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
-        self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
+        self._collectives: list[tuple[Any, ...]] = []
+        self.leaves: Callable[[], list[Any]] = list
+        """All leaves that are known and alive."""
+        self.address: Callable[[Any], int] = _nowhere
+        """The address of a tensor's elements; 0: not known."""
+        self._gradients: dict[int, int] = {}  # the leaf, by the address of its gradient
+        self._values: dict[int, int] = {}  # the same by the address of its values
+        self._works: WorkRows | None = None
+        self.last = False
+        """Whether the next flush may be the last one."""
 
     def met(self, module: Any) -> None:
         """Called once for each module of a model."""
@@ -117,12 +151,74 @@ class ShardRows:
         """A collective, whose span has this token, began."""
         group = NONE if passed.group is None else self._group(passed.group)
         (dtype, _), stack = self._kinds.dtype(passed.dtype), self.site_of(passed.frame)
-        self._collectives.append((token, group, stack, tuple(passed.shape), dtype))
+        shape, intern = tuple(passed.shape), self._writer.intern
+        holds, parameters = self._held(passed)
+        self._collectives.append(
+            (
+                token,
+                group,
+                stack,
+                shape,
+                dtype,
+                intern(passed.caller),
+                NONE,
+                intern(holds),
+                parameters,
+            )
+        )
+        if self._works is not None:
+            self._works.called(CalledCollective(token, perf_counter_ns(), passed.name, shape))
+        self.before_waiting()
 
-    def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
+    def _held(self, passed: Exchange) -> tuple[str, list[int]]:
+        """What the tensor holds that is passed, and of which parameters."""
+        if passed.unit:
+            numbers = [self._number_of(each) for each in passed.unit]
+            gathers = "gather" in passed.name or passed.name == "broadcast"
+            return PARAMETERS if gathers else GRADIENTS, [each for each in numbers if each != NONE]
+        at = 0 if passed.tensor is None else self.address(passed.tensor)
+        if not at:
+            return "", []
+        if at not in self._gradients and at not in self._values:
+            self._look_at_leaves(prod(passed.shape))
+        if at in self._gradients:
+            return GRADIENTS, [self._gradients[at]]
+        return (PARAMETERS, [self._values[at]]) if at in self._values else ("", [])
+
+    def _look_at_leaves(self, elements: int) -> None:
+        """Find out where leaves of this size, and their gradients, are now."""
+        self._gradients.clear()
+        self._values.clear()
+        for leaf in self.leaves():
+            if leaf.numel() == elements:
+                number, grad = self._number_of(leaf), gradient_of(leaf)
+                self._values[self.address(leaf)] = number
+                if grad is not None:
+                    self._gradients[self.address(grad)] = number
+        self._gradients.pop(0, None)
+        self._values.pop(0, None)
+
+    def observes(self, works: WorkObserver) -> None:
+        """Works are observed from now on."""
+        if self._works is None and self.contexts is not None:
+            self._works = WorkRows(self._writer, self.contexts, works)
+
+    def wraps(self, frame: FrameType | None) -> None:
+        """A model is being replicated, by this frame."""
+        if self._works is not None:
+            self._works.wraps(self.site_of(frame), perf_counter_ns())
+
+    def wrapped(self) -> None:
+        """This has ended."""
+        if self._works is not None:
+            self._works.wrapped(perf_counter_ns())
+
+    def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Buckets) -> None:
         """Parameters that are kept equal on all ranks of a group."""
-        numbers = [self._number_of(each) for each in parameters]
-        self._replicated.append((self._group(group), numbers))
+        numbers, number = [self._number_of(each) for each in parameters], self._group(group)
+        self._replicated.append((number, numbers))
+        if self._works is not None:
+            self._works.replicated(ReplicatedModel(number, numbers, buckets))
 
     def _group(self, group: RankGroup) -> int:
         number = self._groups.get(group)
@@ -157,5 +253,6 @@ class ShardRows:
         block = self._writer.block
         put(block, ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
         put(block, Replicated, ("group", "parameters"), self._replicated)
-        columns = "span", "group", "stack", "shape", "dtype"
-        put(block, Collective, columns, self._collectives)
+        if self._works is not None:
+            self._collectives += self._works.flush(last=self.last)
+        put(block, Collective, COLUMNS, self._collectives)

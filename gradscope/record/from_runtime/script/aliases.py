@@ -107,7 +107,7 @@ def torch_is_gradscope() -> Iterator[None]:
 
 
 def _aliased_modules() -> dict[str, ModuleType]:
-    return {name: m for name, m in sys.modules.items() if name.partition(".")[0] in HOMES}
+    return {name: m for name, m in sys.modules.copy().items() if name.partition(".")[0] in HOMES}
 
 
 def _is_offered(name: str) -> bool:

@@ -22,7 +22,7 @@ class Spans:
 
     def __init__(self, writer: Writer, start: int, threads: ThreadPlaces, steps: Steps) -> None:
         self._writer = writer
-        self._start = start
+        self.start = start
         self._threads = threads
         self._steps = steps
         self.ids = count()
@@ -37,7 +37,7 @@ class Spans:
         text = self._texts.get(name)
         if text is None:
             text = self._texts[name] = self._writer.intern(name)
-        now = perf_counter_ns() - self._start
+        now = perf_counter_ns() - self.start
         self._new.note(number, text, phase, parent, place.id, self._steps.id, now, NONE)
         place.spans.append(number)
         return number
@@ -47,11 +47,23 @@ class Spans:
         spans = self._threads.here().spans
         if number in spans:
             spans.remove(number)
-        self._ended.note(number, perf_counter_ns() - self._start)
+        self._ended.note(number, perf_counter_ns() - self.start)
+
+    def add(self, name: str, phase: Phase, thread: int, begin: int, end: int) -> int:
+        """A span that was noticed later; `end`: NONE if it is not known yet, see `ends`."""
+        number = next(self.ids)
+        step = int(self._steps.at(begin)) if self._steps.moments else NONE
+        text = self._writer.intern(name)
+        self._new.note(number, text, phase, NONE, thread, step, begin, end)
+        return number
+
+    def ends(self, number: int, end: int) -> None:
+        """Note the end of a span that was added."""
+        self._ended.note(number, end)
 
     def finish(self) -> None:
         """Close open spans at the end of the recording."""
-        now = perf_counter_ns() - self._start
+        now = perf_counter_ns() - self.start
         for place in list(self._threads.known.values()):
             for span in place.spans:
                 self._ended.note(span, now)

@@ -101,6 +101,13 @@ class ThreadPlaces:
                     self.met()
         return found
 
+    def lane(self, name: str) -> int:
+        """The id of a new row for work that belongs to no known thread."""
+        with self._placing:
+            id = next(self._ids)
+            self._new.append((id, self._writer.intern(name), 0, self._rank))
+        return id
+
     def idents(self) -> dict[int, int]:
         """The `threading.get_ident()` of each thread, including those that have ended."""
         return {place.id: state.thread_id for state, place in list(self.known.items())}

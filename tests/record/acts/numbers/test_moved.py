@@ -6,6 +6,7 @@ import pytest
 
 from gradscope.trace.schema import StepAct
 from tests.record.running import House
+from tests.shared.forked_starts import GRADSCOPE
 
 SCRIPT = """\
 import torch
@@ -37,3 +38,15 @@ def test_what_a_step_added_is_told_and_nothing_changes_by_looking(
     # of w; without a gradient; too large to be squared; of numbers that NumPy has not
     assert [repr(step.moved) for step in steps] == ["(1.414, nan, 0.0, nan)"] * 2
     assert [repr(step.size) for step in steps] == ["(5.0, nan, nan, nan)", "(3.606, nan, nan, nan)"]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_one_of_several_ranks_says_the_gradients_of_a_step(house: House, size: int) -> None:
+    house.write(SCRIPT)
+
+    [ran, *_] = house.run_as_ranks(size, GRADSCOPE, "trace", "-q", "--level", "values", "script.py")
+
+    assert ran.code == 0, ran.err
+    steps = [*house.recorded("trace.rank0.json" if size > 1 else "trace.json").rows(StepAct)]
+    gradients = "(2.828, nan, 1.414, nan)" if size > 1 else "()"
+    assert [repr(step.grad) for step in steps] == [gradients] * 2

@@ -1,8 +1,7 @@
 """Collective operations, sends and receives, with which processes exchange tensors.
 
-Also models that DistributedDataParallel keeps equal on all ranks.
-
-Only those called by the program: calls in C++ (DistributedDataParallel) are not observed.
+Also models that DistributedDataParallel keeps equal on all ranks. Collectives that PyTorch calls in
+C++ are observed by works.py, from the moment when the process has a process group.
 """
 
 from __future__ import annotations
@@ -21,13 +20,16 @@ from gradscope.watch.in_place.by_identity import attributes, is_a
 from gradscope.watch.in_place.sharded import FUNCTIONAL_HOME
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.listener import Exchange, RankGroup
-from gradscope.watch.unseen import stands_for, unseen
+from gradscope.watch.ranks.buckets import Buckets
+from gradscope.watch.ranks.callers import caller_of, unit_of
+from gradscope.watch.unseen import in_words, stands_for, unseen
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
+    from gradscope.watch.ranks.works import WorkObserver
 
 NAMES = (
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
@@ -91,13 +93,20 @@ def _first(passed: Any) -> Any:
 
 
 class Collectives:
-    """Replaces these functions in `torch.distributed`."""
+    """Replaces these functions in `torch.distributed`.
 
-    def __init__(self, listener: Listener, faults: Faults) -> None:
+    `native`: also observe works, with machine code. `measures`: their values.
+    """
+
+    def __init__(self, listener: Listener, faults: Faults, *, native: bool, measures: bool) -> None:
         self._listener = listener
         self._faults = faults
         self._replaced = Replaced(stands_for)
         self._on = False
+        self._native, self._measures = native, measures
+        self.works: WorkObserver | None = None
+        self.unseen = ""
+        """Why collectives in C++ are not observed; "": they are, or there is no process group."""
 
     def start(self) -> None:
         self._on = dist.is_available()
@@ -107,24 +116,63 @@ class Collectives:
         if self._on:
             made = self._made(DistributedDataParallel.__init__)
             self._replaced.put(DistributedDataParallel, "__init__", made)
+            first = self._first(dist.init_process_group)
+            self._replaced.put(dist, "init_process_group", first)
+            if dist.is_initialized():
+                self._faults.guarded("collectives were observed", self._observe)
         self.imported()
 
     def stop(self) -> None:
         self._on = False
         self._replaced.take_back()
+        if self.works is not None:
+            self.works.stop()
+
+    def _observe(self) -> None:
+        """Observe works, when there is a process group."""
+        if not self._native:
+            self.unseen = self.unseen or "this needs machine code"
+        elif self.works is None:
+            try:
+                from gradscope.watch.ranks.works import WorkObserver  # noqa: PLC0415 -- it compiles
+
+                with unseen():
+                    self.works = WorkObserver(measures=self._measures)
+            except Exception as error:  # noqa: BLE001 -- on any build, the rest is observed
+                self.unseen, self._native = in_words(error), False
+        if self.works is not None:
+            self.works.start()
+            self._listener.shared.observes(self.works)
+
+    def _first(self, own: Any) -> Any:
+        guarded = self._faults.guarded
+
+        @passed_over
+        def init_process_group(*given: Any, **more: Any) -> Any:
+            result = own(*given, **more)
+            guarded("collectives were observed", self._observe)
+            return result
+
+        return init_process_group
 
     def _made(self, own: Any) -> Any:
-        guarded, replicated = self._faults.guarded, self._listener.shared.replicated
+        guarded, shared = self._faults.guarded, self._listener.shared
 
         def noted(module: Any) -> None:
             parameters = attributes(module).get("_module_parameters", ())
             group = group_of(attributes(module).get("process_group"))
             if parameters and group is not None:
-                replicated(group, parameters)
+                with unseen():
+                    buckets = Buckets(module, parameters)
+                shared.replicated(group, parameters, buckets)
 
         @passed_over
         def __init__(module: Any, *given: Any, **more: Any) -> None:  # noqa: N807
-            own(module, *given, **more)
+            guarded("a model was replicated", shared.wraps, sys._getframe(1))
+            try:
+                own(module, *given, **more)
+            finally:
+                guarded("a model was replicated", shared.wrapped)
             guarded("a model was replicated", noted, module)
 
         return __init__
@@ -150,7 +198,11 @@ class Collectives:
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)
             dtype = None if tensor is None else tensor.dtype
-            listener.shared.exchanges(token, Exchange(group, shape, dtype, frame))
+            caller = caller_of(frame)
+            unit = unit_of(frame) if caller == "FSDP" else ()
+            listener.shared.exchanges(
+                token, Exchange(group, shape, dtype, frame, name, tensor, caller, unit)
+            )
 
         @passed_over
         def call(*given: Any, **more: Any) -> Any:

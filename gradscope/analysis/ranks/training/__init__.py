@@ -1,0 +1,1 @@
+"""What ranks that train a model together do differently in their steps."""

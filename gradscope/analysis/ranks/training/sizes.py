@@ -1,0 +1,105 @@
+"""Losses that are means over different numbers of values, on ranks whose gradients are averaged.
+
+A mean is a call that takes one, or a division of the loss by a tensor with one whole number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.ranks.one_rank import parts
+from gradscope.analysis.ranks.replicas import Group, replicated
+from gradscope.analysis.rules.loop.accumulation import ends_in_mean
+from gradscope.trace.schema import NONE, GraphTask, Node, Op, Place, Tensor, Value
+from gradscope.trace.trace import Trace
+
+DIVIDED = 2
+"""Number of tensors that a division takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A backward that began at a mean."""
+
+    op: int  # that computed it
+    over: str  # the shape of what it took, "[8, 2]", or the number that it divided by
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The first step in which ranks took means over different shapes."""
+
+    step: int  # its number
+    means: Mapping[int, Mean]  # by rank
+    steps: int  # number of steps in which they differed
+    of: int  # number of steps that were compared
+
+
+def unequal_sizes(trace: Trace) -> tuple[Sizes, ...]:
+    """One for each group of ranks of DistributedDataParallel whose batches had different sizes."""
+    if "ranks" not in trace.meta:
+        return ()
+    by_group: dict[Group, dict[int, dict[tuple[int, int], Mean]]] = {}
+    for part in trace.once(parts):
+        means = dict(_means(part.trace))
+        for group, _ in replicated(part.trace):
+            by_group.setdefault(group, {})[part.rank] = means
+    found = (_compared(ranks) for ranks in by_group.values())
+    return tuple(each for each in found if each is not None)
+
+
+def _means(trace: Trace) -> Iterator[tuple[tuple[int, int], Mean]]:
+    """By the number of a step, and that of the backward in it."""
+    numbers = step_numbers(trace)
+    many: dict[int, int] = {}
+    for task in sorted(trace.rows(GraphTask), key=lambda row: (row.begin, row.id)):
+        if task.parent != NONE or task.step not in numbers:
+            continue
+        number = many.get(task.step, 0)
+        many[task.step] = number + 1
+        mean = _mean(trace, task)
+        if mean is not None:
+            yield (numbers[task.step], number), mean
+
+
+def _mean(trace: Trace, task: GraphTask) -> Mean | None:
+    """The mean at which a backward began; None: it began elsewhere, or it is not known."""
+    nodes, ops, tensors = trace.table(Node), trace.table(Op), trace.table(Tensor)
+    if len(task.roots) != 1 or not nodes.has(task.roots[0]):
+        return None
+    op = nodes.row(task.roots[0]).op
+    if not ops.has(op):
+        return None
+    row = ops.row(op)
+    if row.name == "div" and len(row.inputs) == DIVIDED:
+        many = trace.once(_numbers).get(row.inputs[1], math.nan)
+        return Mean(op, f"{many:.0f}") if many > 1 and many == round(many) else None
+    if not (row.inputs and tensors.has(row.inputs[0]) and ends_in_mean(trace, task.id)):
+        return None
+    return Mean(op, str([*tensors.row(row.inputs[0]).shape]))
+
+
+def _numbers(trace: Trace) -> dict[int, float]:
+    """The values of tensors with one element that no call with a graph has computed."""
+    values = trace.table(Value)
+    chosen = (values["place"] == Place.LEAF) & (values["count"] == 1)
+    tensors, means = values["tensor"][chosen].tolist(), values["mean"][chosen].tolist()
+    return dict(zip(tensors, means, strict=True))
+
+
+def _compared(ranks: Mapping[int, Mapping[tuple[int, int], Mean]]) -> Sizes | None:
+    if len(ranks) < 2:
+        return None
+    common = sorted(set[tuple[int, int]].intersection(*map(set, ranks.values())))
+    differ = [key for key in common if len({means[key].over for means in ranks.values()}) > 1]
+    if not differ:
+        return None
+    return Sizes(
+        differ[0][0],
+        {rank: means[differ[0]] for rank, means in ranks.items()},
+        len({step for step, _ in differ}),
+        len({step for step, _ in common}),
+    )

@@ -1,0 +1,84 @@
+"""The rule about a rank that others wait for. It reads the merged trace of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.ranks.training.slow import SlowRank, slow_ranks
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import GraphTask
+from gradscope.trace.trace import Trace
+
+MOST_OF_THE_TIME = 0.5
+"""Share of the time of steps from which on it is a warning."""
+
+
+@rule("GS007", "slow-rank", Severity.NOTE, reads=("replicated", "accumulate", "act"), across=True)
+def slow_rank(trace: Trace) -> Iterator[Found]:
+    """A rank of DistributedDataParallel came last in most steps, because of one line.
+
+    In each backward all ranks wait until the last one has begun it. The finding names the line at
+    which that rank takes clearly longer than the others, in most steps. It is a warning if others
+    wait for half of the time. Nothing is reported if all lines of a rank are slower, as on a slower
+    device or a busy machine, or if ranks ran on several machines. First steps are left out.
+
+    Bad:
+        import time
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+
+        def load():
+            if dist.get_rank() == 1:
+                time.sleep(0.2)
+            return torch.randn(8, 4)
+
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(load()).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import time
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+
+        def load():
+            time.sleep(0.2)
+            return torch.randn(8, 4)
+
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(load()).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for slow in trace.once(slow_ranks):
+        yield Found(
+            message=f"Rank {slow.rank} began {slow.last} of {slow.steps} backwards last, "
+            f"{_ms(slow.late)} after the others: {_where(slow)}",
+            site=slow.site,
+            evidence=(Evidence(GraphTask.TABLE, slow.task),),
+            why=f"the others waited for it {slow.share:.0%} of the time (times are medians)",
+            fix="divide the work of that line among ranks, or move it out of the step",
+            certainty=Certainty.INFERRED,
+            severity=Severity.WARNING if slow.share >= MOST_OF_THE_TIME else None,
+        )
+
+
+def _where(slow: SlowRank) -> str:
+    how = "passed before" if slow.before else "were spent in"
+    return f"{_ms(slow.took)} {how} {slow.name}, on others {_ms(slow.others)}"
+
+
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:.3g} ms"

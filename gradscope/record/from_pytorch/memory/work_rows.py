@@ -1,0 +1,220 @@
+"""Rows of works: what process groups did, and collectives that PyTorch called in C++.
+
+# Note [Whose work]
+A work does not say which call made it. It belongs to the first earlier call, of the same kind and
+with as many elements, that has none yet. One without a call was called in C++: in a backward by a
+bucket of DistributedDataParallel, if the next bucket of a model has as many elements. Other works
+inside a call belong to it, as those that agree on the sizes of objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradscope.record.from_pytorch.memory.storage_rows import put
+from gradscope.trace.schema import NONE, Phase, Work
+from gradscope.trace.schema.sharding import GOES_ON
+from gradscope.watch.values.ring_rows import HEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradscope.record.notes.positions.contexts import Contexts
+    from gradscope.trace.writer import Writer
+    from gradscope.watch.ranks.buckets import Buckets
+    from gradscope.watch.ranks.works import Work as SeenWork, WorkObserver
+
+COLUMNS = (
+    "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
+)  # fmt: skip
+WORK_COLUMNS = "span", "begin", "end", "norms", "sums", "bad", "hashes"
+
+KINDS = ("all_reduce", "broadcast", "reduce_scatter", "reduce", "all_gather", "gather", "scatter",
+         "all_to_all", "barrier")  # fmt: skip
+"""Kinds of works and calls; of those with a common beginning, the longest first."""
+
+SAME_TENSOR = ("all_reduce", "broadcast", "reduce")
+"""Kinds whose works are given the tensor that the call is given."""
+
+REPLICATES, UNKNOWN = "DistributedDataParallel", "PyTorch"
+LANE = "collectives"
+MOST_CALLS = 256
+"""Number of calls that are kept, of those that have no work."""
+
+
+class CalledCollective(NamedTuple):
+    """A collective that was called in Python."""
+
+    span: int
+    begin: int
+    name: str
+    shape: tuple[int, ...]
+
+
+@dataclass
+class ReplicatedModel:
+    """A model whose gradients are averaged in buckets."""
+
+    group: int
+    parameters: list[int]
+    buckets: Buckets
+    next: dict[int, int] = field(default_factory=dict)
+    """The bucket that is reduced next: of the buckets at first, and of those now."""
+
+
+class Made(NamedTuple):
+    """What is known of a collective that was called in C++."""
+
+    group: int
+    stack: int
+    caller: str
+    bucket: int
+    parameters: list[int]
+
+
+class WorkRows:
+    """Collects rows of works for one recording."""
+
+    def __init__(self, writer: Writer, contexts: Contexts, observer: WorkObserver) -> None:
+        self._writer = writer
+        self._contexts = contexts
+        self._observer = observer
+        self._start = contexts.spans.start
+        self._called: list[CalledCollective] = []
+        self._models: list[ReplicatedModel] = []
+        self._wrapping: list[tuple[int, int, int]] = []
+        """Stack, begin and end of each replication of a model; of the last one maybe no end yet."""
+        self._lane = NONE
+        self._running: dict[int, tuple[int, bool]] = {}
+        """By the stamps of works that are not complete: the span, and whether it was added here."""
+        self._rows: list[tuple[Any, ...]] = []
+
+    def called(self, call: CalledCollective) -> None:
+        """A collective is called in Python."""
+        if _kind(call.name):
+            self._called.append(call)
+            del self._called[:-MOST_CALLS]
+
+    def replicated(self, model: ReplicatedModel) -> None:
+        """A model was replicated."""
+        self._models.append(model)
+
+    def wraps(self, stack: int, now: int) -> None:
+        """A model is being replicated from now on, by this line."""
+        self._wrapping.append((stack, now, NONE))
+
+    def wrapped(self, now: int) -> None:
+        """This has ended."""
+        stack, since, _ = self._wrapping.pop()
+        self._wrapping.append((stack, since, now))
+
+    def flush(self, *, last: bool) -> list[tuple[Any, ...]]:
+        """Write new works. Returns rows of the collectives that were not called in Python."""
+        for work in self._observer.ended([*self._running]):
+            if work.end or last:
+                span, added = self._running.pop(work.stamp)
+                self._put(span, work)
+                if added and work.end:
+                    self._contexts.spans.ends(span, work.end - self._start)
+        works = sorted(self._observer.read(), key=lambda each: each.begin)
+        found = [row for row in map(self._take, works) if row is not None]
+        if last:
+            for work in self._observer.ended([*self._running]):
+                self._put(self._running.pop(work.stamp)[0], work)
+        put(self._writer.block, Work, WORK_COLUMNS, self._rows)
+        return found
+
+    def _take(self, work: SeenWork) -> tuple[Any, ...] | None:
+        """Note a work. Returns the row of its collective, if it was not called in Python."""
+        kind = _kind(work.name)
+        if not kind:
+            return None
+        call = next((each for each in self._called if _fits(each, work, kind)), None)
+        if call is not None:
+            if not _sends_objects(call.name):
+                self._called.remove(call)
+            elif call.span in {span for span, _ in self._running.values()}:
+                return None
+            self._seen(call.span, work, added=False)
+            return None
+        made = self._bucket(work, kind) or self._wrapped(work)
+        if self._lane == NONE:
+            self._lane = self._contexts.threads.lane(LANE)
+        begin, end = work.begin - self._start, work.end - self._start if work.end else NONE
+        span = self._contexts.spans.add(kind + GOES_ON, Phase.COLLECTIVE, self._lane, begin, end)
+        self._seen(span, work, added=True)
+        intern = self._writer.intern
+        return (
+            span, made.group, made.stack, work.shape, intern(work.dtype), intern(made.caller),
+            made.bucket, intern("gradients" if made.parameters else ""), made.parameters,
+        )  # fmt: skip
+
+    def _bucket(self, work: SeenWork, kind: str) -> Made | None:
+        """The bucket of a model that is reduced by this work."""
+        if kind != "all_reduce" or not work.dtype.startswith(("float", "bfloat", "complex")):
+            return None
+        for model in self._models:
+            for which, buckets in enumerate((model.buckets.first, model.buckets.now())):
+                at = model.next.get(which, 0) % len(buckets) if buckets else 0
+                for number in (*range(at, len(buckets)), *range(at)):
+                    if model.buckets.elements(buckets[number]) == prod(work.shape):
+                        model.next[which] = number + 1
+                        own = [model.parameters[each] for each in buckets[number]]
+                        return Made(model.group, NONE, REPLICATES, number, own)
+        if len(self._models) == 1:
+            return Made(self._models[0].group, NONE, REPLICATES, NONE, [])
+        return None
+
+    def _wrapped(self, work: SeenWork) -> Made:
+        """Whether a model is being replicated."""
+        for stack, since, until in self._wrapping:
+            if since <= work.begin and (until == NONE or work.begin <= until):
+                return Made(NONE, stack, REPLICATES, NONE, [])
+        return Made(NONE, NONE, UNKNOWN, NONE, [])
+
+    def _seen(self, span: int, work: SeenWork, *, added: bool) -> None:
+        if work.end:
+            self._put(span, work)
+        else:
+            self._running[work.stamp] = span, added
+
+    def _put(self, span: int, work: SeenWork) -> None:
+        """Add the row of a work."""
+        begin, end = work.begin - self._start, work.end - self._start if work.end else NONE
+        measured = [each for each in (work.before, work.after) if each is not None]
+        self._rows.append((span, begin, end, *_numbers(measured)))
+
+
+def _numbers(measured: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+    """Norms, sums, numbers of bad elements, and hashes."""
+    if not measured:
+        return (), (), (), ()
+    from gradscope.watch.values.statistics import columns
+
+    found = columns(np.stack([np.append(np.zeros(HEAD, np.int64), each) for each in measured]))
+    bad = found.nan + found.posinf + found.neginf
+    sums = np.where(found.size > bad, found.mean * (found.size - bad), 0.0)
+    hashes = tuple(int(each[-1]) for each in measured)
+    return tuple(found.norm().tolist()), tuple(sums.tolist()), tuple(bad.tolist()), hashes
+
+
+def _kind(name: str) -> str:
+    """The kind of a call or work; "": it is none of these."""
+    return next((kind for kind in KINDS if name.lstrip("_").startswith(kind)), "")
+
+
+def _sends_objects(name: str) -> bool:
+    """Whether a call needs several works."""
+    return "_object" in name
+
+
+def _fits(call: CalledCollective, work: SeenWork, kind: str) -> bool:
+    """Whether this call may have made the work."""
+    if call.begin > work.begin or _kind(call.name) != kind:
+        return False
+    known = kind in SAME_TENSOR and call.shape and work.dtype
+    return not known or prod(call.shape) == prod(work.shape)

@@ -1,0 +1,1 @@
+"""Observes what processes that train together exchange."""

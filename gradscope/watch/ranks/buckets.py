@@ -1,0 +1,64 @@
+"""The buckets in which DistributedDataParallel averages gradients, from what it logs of itself."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Bucket = tuple[int, ...]
+"""The indices of its parameters in the list of the model's parameters."""
+
+
+class Buckets:
+    """The buckets of one model, now."""
+
+    def __init__(self, model: Any, parameters: Sequence[Any]) -> None:
+        self._model = ref(model)
+        self._rebuilt = False
+        self._elements = [each.numel() for each in parameters]
+        sizes = [each.numel() * each.element_size() for each in parameters]
+        said = self._logged().get("bucket_sizes", "")
+        self.first = _from_the_end(sizes, [int(each) for each in said.split(",") if each])
+        """The buckets of the first backward."""
+        self._buckets = self.first
+
+    def now(self) -> list[Bucket]:
+        """The buckets, in the order in which they are reduced; empty if they are not known.
+
+        The model makes them again after the first backward, in the order of arrival.
+        """
+        if not self._rebuilt:
+            said = self._logged().get("rebuilt_per_bucket_param_indices", "")
+            if said:
+                self._rebuilt = True
+                self._buckets = [tuple(map(int, each.split())) for each in said.split(",")]
+        return self._buckets
+
+    def elements(self, bucket: Bucket) -> int:
+        """Number of elements of its parameters."""
+        return sum(self._elements[each] for each in bucket)
+
+    def _logged(self) -> dict[str, str]:
+        """What the model logs of itself; empty if it cannot be read."""
+        model: Any = self._model()
+        with suppress(Exception):  # not part of an API
+            return dict(model.logger._get_ddp_logging_data().strs_map)
+        return {}
+
+
+def _from_the_end(sizes: Sequence[int], buckets: Sequence[int]) -> list[Bucket]:
+    """The first buckets: runs of parameters from the last to the first, by their sizes in bytes."""
+    found, at = [], len(sizes)
+    for wanted in buckets:
+        end, left = at, wanted
+        while at and left > 0:
+            at -= 1
+            left -= sizes[at]
+        if left:
+            return []
+        found.append(tuple(range(at, end)))
+    return found if not at else []
