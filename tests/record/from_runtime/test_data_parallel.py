@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.analysis.ranks.buckets import Buckets
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.report import inspect
+from gradscope.analysis.timing.buckets import Buckets
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import LaneKind, TimelineOptions, timeline_scene
 from gradscope.trace.schema import (
