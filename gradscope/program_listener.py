@@ -9,6 +9,14 @@ WORKS_FOR_ITSELF = "own work"
 """A span in which gradscope does its own work in the middle of the program."""
 
 
+def is_nested(frame: FrameType) -> bool:
+    """Whether the function of this frame is called from within another call of it."""
+    code, caller = frame.f_code, frame.f_back
+    while caller is not None and caller.f_code is not code:
+        caller = caller.f_back
+    return caller is not None
+
+
 class ProgramListener(Protocol):
     """Receives modules, optimizer steps and named spans, each on its own thread."""
 
@@ -24,8 +32,8 @@ class ProgramListener(Protocol):
     def step_written(self, optimizer: Any, frame: FrameType) -> None:
         """An optimizer has written its parameters, in a call on this frame."""
 
-    def step_ends(self) -> None:
-        """A step has ended, including its hooks, even if it raised."""
+    def step_ends(self, *, nested: bool = False) -> None:
+        """A step has ended, including its hooks. `nested`: it was a part of another one."""
 
     def span_begins(self, name: str, kind: str = "user") -> Any:
         """A span of time begins. Returns the argument of `span_ends`."""

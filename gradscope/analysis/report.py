@@ -161,7 +161,7 @@ def inspect(
         lines=times("lines", lambda: timing_by_line(trace)),
         compiled=guard.tried("compiled regions", lambda: compiled(trace), NOTHING_COMPILED),
         ranks=guard.tried("groups of ranks", lambda: ranks_alike(trace), ()),
-        waits=guard.tried("waits between ranks", lambda: rank_waits(trace), NO_WAITS),
+        waits=guard.tried("waits between ranks", lambda: trace.once(rank_waits), NO_WAITS),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),

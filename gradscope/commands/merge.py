@@ -16,12 +16,13 @@ def merge(
 ) -> None:
     """Merge the traces of several ranks into one, on one clock."""
     from gradscope.analysis.ranks.merge import merged
+    from gradscope.analysis.ranks.whose import listed
     from gradscope.trace.load_save import save
 
     may_write_trace(output, traces, "one of the traces to merge")
     whole = merged([load(trace) for trace in traces])
     save(whole, output)
-    ranks = ", ".join(str(each["rank"]) for each in whole.meta["ranks"])
-    sys.stdout.write(f"wrote {safe(str(output))}: ranks {ranks}; clocks: {whole.meta['clock']}\n")
-    first = whole.meta["ranks"][0]["rank"]
-    sys.stdout.write(f"next: gradscope timeline --rank {first} {safe(str(output))}\n")
+    ranks = [each["rank"] for each in whole.meta["ranks"]]
+    path, clock = safe(str(output)), whole.meta["clock"]
+    sys.stdout.write(f"wrote {path}: {listed(ranks)}; clocks: {clock}\n")
+    sys.stdout.write(f"next: gradscope timeline --rank {ranks[0]} {path}\n")

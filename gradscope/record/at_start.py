@@ -91,11 +91,13 @@ def _record(asked: str) -> None:
     )
     engine = named(TORCH)
     engine.facts(options.level)  # raises for a level that the engine does not have
-    path = rank.file(Path("trace.json" if asked == "1" else asked))
+    asked_for = Path("trace.json" if asked == "1" else asked)
+    path = rank.file(asked_for)
     source = sys.argv[0] if os.path.isfile(sys.argv[0]) else None  # noqa: PTH113
     writer, said = trace_file(path, source)
-    if said:
-        _say(said)
+    restart = rank.said(asked_for) if rank.number == min(ranks or {0}) else ""
+    for line in filter(None, (restart, said)):
+        _say(line)
     path = path.with_name(writer.path.name)
     recording = Recording(writer, options, engine)
     recording.start()

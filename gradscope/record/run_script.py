@@ -174,8 +174,9 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         places = stops.places if stops is not None and stops.at_places else None
         recording = Recording(writer, settings, engine, places)
         chosen = choice(options.on)
-        if chosen and rank.number == min(ranks or {0}):
-            say(chosen)
+        if rank.number == min(ranks or {0}):
+            for line in filter(None, (chosen, rank.said(options.output))):
+                say(line)
         return _recorded(program, main, recording, writer, exits, options)
 
 

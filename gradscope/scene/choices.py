@@ -35,3 +35,12 @@ class SortBy(StrEnum):
 
     ORDER = "order"  # as they ran
     TIME = "time"  # those that took longest first
+
+
+class Heat(StrEnum):
+    """What a table of ranks and steps shows."""
+
+    TIME = "time"
+    GRADIENT = "gradient"
+    NON_FINITE = "non-finite"
+    ALIKE = "alike"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from gradscope.analysis.lookups import grouped
+from gradscope.analysis.ranks.whose import listed
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.trace.schema import EVENTS
 from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere, with_other_sums
@@ -88,9 +90,24 @@ def _in_words(key: str, value: Any) -> tuple[str, str]:
             return "recorded at", _day_and_time(value)
         case "follows_from", int():
             return "freed", f"recorded of storages of at least {byte_count(value)}"
+        case "ranks", list():
+            return "ranks", _ranks_in_words(value)
         case "written_every", int() | float():
             return "written", f"every {value:g} s"
     return key.replace("_", " "), _plain(value)
+
+
+def _ranks_in_words(ranks: list[dict[str, Any]]) -> str:
+    """As in "ranks 0 to 7 on hosts a, b; rank 3: KeyError"."""
+    hosts = dict.fromkeys(str(each["host"]) for each in ranks if "host" in each)
+    where = f" on host{'s' * (len(hosts) > 1)} {', '.join(hosts)}" if hosts else ""
+    by_ending = grouped(ranks, lambda each: str(each.get("exit", "did not end")))
+    others = [
+        f"{listed([each.get('rank', 0) for each in found])}: {ending}"
+        for ending, found in by_ending.items()
+        if ending != "ok"
+    ]
+    return "; ".join([f"{listed([each.get('rank', 0) for each in ranks])}{where}", *others])
 
 
 def _day_and_time(ns: int) -> str:

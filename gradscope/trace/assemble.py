@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -109,8 +109,16 @@ def _check_room(
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Tables, then events, each in declaration order, then undeclared ones by name."""
+    return [*_in_order(frozenset(names))]
+
+
+@lru_cache(maxsize=16)
+def _in_order(names: frozenset[str]) -> tuple[str, ...]:
     declared = {name: number for number, name in enumerate(TABLES)}
-    return sorted(names, key=lambda n: (n.startswith("event."), declared.get(n, len(TABLES)), n))
+    of_events = len(declared)
+    return tuple(
+        sorted(names, key=lambda n: (n.startswith("event."), declared.get(n, of_events), n))
+    )
 
 
 def _join(name: str, blocks: Sequence[Block]) -> dict[str, Data]:

@@ -56,7 +56,7 @@ class Ragged:
     @property
     def lengths(self) -> Integers:
         """Number of values of each cell."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def owners(self) -> Integers:
@@ -100,6 +100,14 @@ def within(lengths: Integers) -> Integers:
 def take(data: Data, positions: Integers) -> Data:
     """The cells at these positions, in this order."""
     return data.take(positions) if isinstance(data, Ragged) else data[positions]
+
+
+def part_of(data: Data, start: int, end: int) -> Data:
+    """The cells from `start` up to `end`, without copying them."""
+    if not isinstance(data, Ragged):
+        return data[start:end]
+    offsets = data.offsets[start : end + 1]
+    return Ragged(offsets - offsets[0], data.values[offsets[0] : offsets[-1]])
 
 
 def same(left: Data, right: Data) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -12,11 +12,11 @@ import numpy as np
 
 from gradscope.errors import UnknownNameError
 from gradscope.trace.arrays import without
-from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, take
+from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, part_of, take
 from gradscope.trace.schema.declare import NONE, Column, Row, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 R_co = TypeVar("R_co", bound=Row, covariant=True)
 T = TypeVar("T")
@@ -74,7 +74,8 @@ class Table(Generic[R_co]):
         """The dataclass of its rows; None if this gradscope does not know the table."""
         self.data: Mapping[str, Data] = {key: frozen(value) for key, value in data.items()}
         """Every column, including those this gradscope does not know."""
-        self._strings = strings
+        self.strings = strings
+        """The texts that its columns refer to."""
         self._length = len(next(iter(self.data.values()))) if self.data else 0
 
     def __len__(self) -> int:
@@ -108,14 +109,14 @@ class Table(Generic[R_co]):
     def texts(self, column: str) -> list[str]:
         """A column of text, as text."""
         data = self.array(column)
-        return data.tolist() if data.dtype == object else self._strings.get_all(data)
+        return data.tolist() if data.dtype == object else self.strings.get_all(data)
 
     def lists_of_texts(self, column: str) -> list[tuple[str, ...]]:
         """A column of lists of text, as text."""
         return self._texts_in(self.ragged(column))
 
     def _texts_in(self, data: Ragged) -> list[tuple[str, ...]]:
-        return _cut(self._strings.get_all(data.values), data)
+        return _cut(self.strings.get_all(data.values), data)
 
     @property
     def text_columns(self) -> frozenset[str]:
@@ -184,26 +185,31 @@ class Table(Generic[R_co]):
             raise UnknownNameError(
                 f"{self.name} has {len(self)} rows, there is none at position {position}"
             )
-        return self.take(np.array([position]))[0]
+        return self._rows(lambda data: part_of(data, position, position + 1))[0]
 
     def rows(self) -> Iterator[R_co]:
         """All rows, in the order they were written."""
         for start in range(0, len(self), CHUNK):
-            yield from self.take(np.arange(start, min(start + CHUNK, len(self))))
+            end = min(start + CHUNK, len(self))
+            yield from self._rows(partial(part_of, start=start, end=end))
 
     def take(self, positions: Integers) -> list[R_co]:
         """The rows at these positions, text resolved, lists as tuples."""
+        return self._rows(lambda data: take(data, positions))
+
+    def _rows(self, cut: Callable[[Data], Data]) -> list[R_co]:
         if self.row_type is None:
             raise UnknownNameError(f"this gradscope does not know the rows of table {self.name}")
-        cells = [self._cells(column, positions) for column in columns(self.row_type)]
+        cells = [
+            self._cells(column, cut(self.data[column.name])) for column in columns(self.row_type)
+        ]
         return [self.row_type(*values) for values in zip(*cells, strict=True)]
 
-    def _cells(self, column: Column, positions: Integers) -> list[Any]:
-        data = take(self.data[column.name], positions)
+    def _cells(self, column: Column, data: Data) -> list[Any]:
         if isinstance(data, Ragged):
             return self._texts_in(data) if column.interned else _cut(_flat(data.values), data)
         if column.interned:
-            return self._strings.get_all(data)
+            return self.strings.get_all(data)
         return _flat(data)
 
 

@@ -25,7 +25,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.schema.declare import EVENTS, NONE, Event, Row
 from gradscope.trace.schema.run_facts import misfits
 from gradscope.trace.shortcomings import notes_of
-from gradscope.trace.table import CHUNK, Strings, Table
+from gradscope.trace.table import CHUNK, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -56,6 +56,7 @@ class Trace:
         horizon: int | None = None,
         lost: int = 0,
         remarks: tuple[str, ...] = (),
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         self.tables = {name: tables[name] for name in in_order(tables)}
         """Every table by name, including those this gradscope does not know."""
@@ -69,9 +70,9 @@ class Trace:
         self.file_name = ""
         """Name of the file it was loaded from, without folders."""
         self._remarks = remarks
+        self._facts = facts
         self._made: dict[Any, Any] = {}
-        string = self.table(String)
-        self._strings = Strings(string["id"], string["text"])
+        self._strings = self.table(String).strings
         self.event_kinds: tuple[type[Event], ...] = tuple(EVENTS.values())
 
     def __repr__(self) -> str:
@@ -105,6 +106,8 @@ class Trace:
     @cached_property
     def meta(self) -> Mapping[str, Any]:
         """Facts about the run, as declared in `RunFacts`; the last row of a key counts."""
+        if self._facts is not None:
+            return self._facts
         facts = {row.key: _json(row.value) for row in self.rows(Meta) if row.value}
         for misfit in misfits(facts):
             raise UnreadableTraceError(f"{misfit}; record it again")

@@ -20,7 +20,7 @@ WHOLE: dict[str, Any] = {
     "producer": "pytorch", "producer_version": "0.1.0", "level": "engine", "on": "torch",
     "script": "train.py", "run_as": "module",
     "arguments": ["--lr", "1"], "cwd": "/home/me", "host": "vm", "pid": 7, "rank": 0,
-    "world_size": 1, "clock_base": 10**18, "python": "3.11.7", "dropped": {"edge": 3},
+    "world_size": 1, "restarts": 1, "clock_base": 10**18, "python": "3.11.7", "dropped": {"edge": 3},
     "unwanted": {"steps": 1}, "observed": ["op"], "inferred": ["version"], "absent": ["push"],
     "left_out": ["source"], "redacted": "secrets",
     "unseen": {"ends of nodes": 2}, "no_machine_code": "it was switched off",

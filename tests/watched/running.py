@@ -15,6 +15,7 @@ from pathlib import Path
 from resource import struct_rusage
 
 from gradscope.analysis.findings import Severity
+from gradscope.analysis.ranks.merge import merged
 from gradscope.analysis.report import inspect
 from gradscope.trace.load_save import load
 from tests.watched.program import Program
@@ -25,7 +26,8 @@ LONGEST = 900.0  # seconds: a program that takes longer hangs
 EXPLAINED = re.compile(r"(error|warning|note) GS\d+ ")
 
 OF_ONE_RUN = re.compile(
-    r"\btmp[a-z0-9_]{8}\b|^[A-Z]\d{4} [\d:.]+ \d+ |^USDT:[\d-]+ [\d:]+ [\d:]+ ", re.MULTILINE
+    r"\btmp[a-z0-9_]{8}\b|^(\[rank\d+\]:)?[A-Z]\d{4} [\d:.]+ \d+ |^USDT:[\d-]+ [\d:]+ [\d:]+ ",
+    re.MULTILINE,
 )
 """Names of temporary files, and when PyTorch's own log was written: no two runs share them."""
 
@@ -145,11 +147,16 @@ def wait(process: subprocess.Popen[bytes], started: float) -> struct_rusage:
 
 
 def findings(folder: Path) -> list[str]:
-    """What `gradscope inspect` finds in the traces of a folder, above a note."""
+    """What `gradscope inspect` finds in the traces of a folder, above a note.
+
+    In each trace, and in those of several ranks together.
+    """
+    traces = [load(path) for path in sorted(folder.glob("trace*.json"))]
+    together = [merged(traces)] if len(traces) > 1 else []
     return [
         f"{each.rule} {each.severity.name.lower()}: {each.message}"
-        for path in sorted(folder.glob("trace*.json"))
-        for each in inspect(load(path)).findings
+        for trace in traces + together
+        for each in inspect(trace).findings
         if each.severity > Severity.NOTE
     ]
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from gradscope.analysis.lookups import Ids
+from gradscope.trace.ragged import within
 from gradscope.trace.schema import NONE, Edge
 from gradscope.trace.trace import Trace
 
@@ -18,11 +20,11 @@ def critical_path(trace: Trace, nodes: Iterable[int], own_ns: Mapping[int, int])
     """
     edges = trace.table(Edge)
     order = list(nodes)
-    inside = np.isin(edges["node"], order) & np.isin(edges["next"], order)
-    inside &= edges["next"] != NONE
+    rows = trace.once(_EdgesOfNodes).of(np.array(order, np.int64))
+    rows = rows[np.isin(edges["next"][rows], order) & (edges["next"][rows] != NONE)]
     users: dict[int, list[int]] = {node: [] for node in order}
     for node, target in zip(
-        edges["node"][inside].tolist(), edges["next"][inside].tolist(), strict=True
+        edges["node"][rows].tolist(), edges["next"][rows].tolist(), strict=True
     ):
         users[target].append(node)
     best: dict[int, tuple[int, int]] = {}  # by node: time and length of the chain that ends here
@@ -37,6 +39,22 @@ def critical_path(trace: Trace, nodes: Iterable[int], own_ns: Mapping[int, int])
     while path and before[path[-1]] != NONE:
         path.append(before[path[-1]])
     return path[::-1]
+
+
+class _EdgesOfNodes:
+    """Looks up the edges of some nodes, without a pass over all edges."""
+
+    def __init__(self, trace: Trace) -> None:
+        nodes = trace.table(Edge).array("node")
+        self._order = np.argsort(nodes, kind="stable")
+        self._nodes = nodes[self._order]
+
+    def of(self, nodes: Ids) -> Ids:
+        """The positions of the edges that begin at these nodes, in order."""
+        nodes = np.unique(nodes)
+        first = np.searchsorted(self._nodes, nodes, "left")
+        many = np.searchsorted(self._nodes, nodes, "right") - first
+        return np.sort(self._order[np.repeat(first, many) + within(many)])
 
 
 def _users_first(users: Mapping[int, list[int]]) -> list[int]:

@@ -9,18 +9,23 @@ threads of their own, so their order among others is not known.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import prod
 
 import numpy as np
 
-from gradscope.analysis.ranks.clocks import REDUCES, is_met
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import NONE, Collective, GraphTask, Phase, ProcessGroup, Span
 from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
+REDUCES = "DistributedDataParallel"
+ONE_TO_ONE = ("send", "recv", "batch_isend_irecv")
+"""What two ranks do with each other, and the others of their group do not call."""
+BEGINS_FUNCTIONAL = "functional "
+"""Beginning of the names of collectives that DTensor calls, possibly in other orders."""
 SAME_SIZE = frozenset(("all_reduce", "broadcast", "reduce"))
 """Collectives whose tensors have the same number of elements and the same dtype on all ranks."""
 
@@ -80,36 +85,63 @@ def _aligned(group: ProcessGroup, calls: dict[int, list[RankCall]], reduces: boo
     return found
 
 
+def is_met(name: str) -> bool:
+    """Whether all ranks call what has this name in the same order."""
+    return name.removesuffix(GOES_ON) not in ONE_TO_ONE and not name.startswith(BEGINS_FUNCTIONAL)
+
+
 def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
     """The collectives of each group with several ranks; none in the trace of one process."""
-    ranks = trace.once(RankOf)
+    ranks, spans = trace.once(RankOf), _met(trace)
+    owners = ranks.of(Span.TABLE, np.array([row.id for row in spans], np.int64)).tolist()
+    of_ranks: dict[int, list[Span]] = {number: [] for number in ranks.numbers}
+    for rank, row in zip(owners, spans, strict=True):
+        of_ranks.setdefault(rank, []).append(row)
+    return _grouped({rank: (trace, of_ranks[rank]) for rank in ranks.numbers})
+
+
+def calls_of(traces: Mapping[int, Trace]) -> tuple[GroupCalls, ...]:
+    """The same for traces of ranks that are not merged: ids and times are those of each trace."""
+    return _grouped({rank: (trace, _met(trace)) for rank, trace in traces.items()})
+
+
+def _met(trace: Trace) -> list[Span]:
+    """The collectives that all ranks of a group call, in the order in which they began."""
     table = trace.table(Span)
     chosen = np.flatnonzero(table["phase"] == Phase.COLLECTIVE)
     spans = (row for row in table.take(chosen) if is_met(row.name))
-    rows = sorted(spans, key=lambda row: row.begin)
-    if not rows or not ranks.numbers:
-        return ()
-    owners = ranks.of(Span.TABLE, np.array([row.id for row in rows], np.int64)).tolist()
-    exchanged = {row.span: row for row in trace.rows(Collective)}
-    groups = {row.id: row for row in trace.rows(ProcessGroup)}
-    every = ProcessGroup(NONE, members=ranks.numbers)  # of traces that do not have groups
-    lines = _Backwards(trace)
+    return sorted(spans, key=lambda row: row.begin)
+
+
+def _grouped(of_ranks: Mapping[int, tuple[Trace, list[Span]]]) -> tuple[GroupCalls, ...]:
+    every = ProcessGroup(NONE, members=(*of_ranks,))  # of traces that do not have groups
     found: dict[
         tuple[str, tuple[int, ...], bool], tuple[ProcessGroup, dict[int, list[RankCall]]]
     ] = {}
-    for rank, row in zip(owners, rows, strict=True):
-        passed = exchanged.get(row.id)
-        group = every if passed is None else groups.get(passed.group)
-        if group is None or rank not in group.members:
-            continue
-        reduces = passed is not None and passed.caller == REDUCES and row.name.endswith(GOES_ON)
-        key = group.name, group.members, reduces
-        if key not in found:
-            found[key] = group, {each: [] for each in ranks.numbers if each in group.members}
-        found[key][1][rank].append(_call(rank, row, passed or Collective(), lines, reduces))
+    for rank, (trace, spans) in of_ranks.items():
+        exchanged, groups = trace.once(_exchanged), trace.once(_groups)
+        lines = trace.once(_Backwards)
+        for row in spans:
+            passed = exchanged.get(row.id)
+            group = every if passed is None else groups.get(passed.group)
+            if group is None or rank not in group.members:
+                continue
+            reduces = passed is not None and passed.caller == REDUCES and row.name.endswith(GOES_ON)
+            key = group.name, group.members, reduces
+            if key not in found:
+                found[key] = group, {each: [] for each in of_ranks if each in group.members}
+            found[key][1][rank].append(_call(rank, row, passed or Collective(), lines, reduces))
     return tuple(
         _aligned(group, calls, key[2]) for key, (group, calls) in found.items() if len(calls) > 1
     )
+
+
+def _exchanged(trace: Trace) -> dict[int, Collective]:
+    return {row.span: row for row in trace.rows(Collective)}
+
+
+def _groups(trace: Trace) -> dict[int, ProcessGroup]:
+    return {row.id: row for row in trace.rows(ProcessGroup)}
 
 
 def _call(rank: int, row: Span, passed: Collective, lines: _Backwards, reduces: bool) -> RankCall:  # noqa: FBT001
@@ -139,8 +171,8 @@ class _Backwards:
         owners = ranks.of(GraphTask.TABLE, table.array("id")[outer])
         begin, stack = table.array("begin")[outer], table.array("stack")[outer]
         self._of = {}
-        for rank in ranks.numbers:
-            own = owners == rank
+        for rank in ranks.numbers or (trace.meta.get("rank", 0),):
+            own = (owners == rank) | (not ranks.numbers)
             order = np.argsort(begin[own], kind="stable")
             self._of[rank] = begin[own][order], stack[own][order]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -87,18 +88,34 @@ def shared_rows(
     texts: dict[str, int], devices: Sequence[str], facts: Mapping[str, Any]
 ) -> Iterator[Block]:
     """The rows of texts, devices (numbered in order) and `meta`; new texts get ids."""
-    following = max(texts.values(), default=0)
-    values = [orjson.dumps(value).decode() for value in facts.values()]
-    for text in (*devices, *facts, *values):
-        if text not in texts:
-            texts[text] = following = following + 1
-    kept = {id: text for text, id in texts.items() if id}
-    yield _block(String.TABLE, id=[*kept], text=[*kept.values()])
+    named = _ids(texts, devices)
+    meta = meta_rows(texts, facts)
+    yield text_rows(texts)
     if devices:
-        named = [texts[name] for name in devices]
         yield _block(Device.TABLE, id=[*range(len(devices))], name=named)
-    keys, said = [texts[key] for key in facts], [texts[value] for value in values]
-    yield _block(Meta.TABLE, key=keys, value=said)
+    yield meta
+
+
+def meta_rows(texts: dict[str, int], facts: Mapping[str, Any]) -> Block:
+    """The rows of `meta`; new texts get ids."""
+    keys = _ids(texts, facts)
+    values = _ids(texts, [orjson.dumps(value).decode() for value in facts.values()])
+    return _block(Meta.TABLE, key=keys, value=values)
+
+
+def text_rows(texts: Mapping[str, int]) -> Block:
+    """The rows of texts."""
+    kept = {id: text for text, id in texts.items() if id}
+    return _block(String.TABLE, id=[*kept], text=[*kept.values()])
+
+
+def _ids(texts: dict[str, int], wanted: Iterable[str]) -> list[int]:
+    """The ids of these texts; new ones follow the largest."""
+    known = [*wanted]
+    new = [text for text in dict.fromkeys(known) if text not in texts]
+    if new:
+        texts.update(zip(new, count(max(texts.values(), default=0) + 1)))
+    return [texts[text] for text in known]
 
 
 def _block(table: str, **columns: Sequence[Any]) -> Block:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradscope.analysis.ranks.clocks import clocks
 from gradscope.analysis.ranks.facts import facts_of_all, shared_rows
+from gradscope.analysis.ranks.whose import listed
 from gradscope.errors import UsageError
 from gradscope.trace.assemble import assemble
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
@@ -47,13 +48,14 @@ def merged(traces: Sequence[Trace]) -> Trace:
     """A single trace of all, in the order of ranks."""
     traces = sorted(traces, key=rank_of)
     numbers = [rank_of(trace) for trace in traces]
+    _refuse_several_attempts(traces)
     if len({*numbers}) < len(numbers) or any("ranks" in trace.meta for trace in traces):
         shown = ", ".join(map(str, numbers))
         raise UsageError(
             f"these traces are not of different ranks, but of ranks {shown}; gradscope diff "
             "compares two runs"
         )
-    time = clocks(traces)
+    time = clocks(dict(zip(numbers, traces, strict=True)))
     ranks = [_Rank(trace, shift) for trace, shift in zip(traces, time.shifts, strict=True)]
     texts, names = _number_all(ranks)
     _order_events(ranks)
@@ -70,6 +72,22 @@ def merged(traces: Sequence[Trace]) -> Trace:
         ),
         lost=sum(trace.lost for trace in traces),
     )
+
+
+def _refuse_several_attempts(traces: Sequence[Trace]) -> None:
+    """A launcher that starts all ranks again makes another run of them."""
+    attempts: dict[int, list[int]] = {}
+    for trace in traces:
+        attempts.setdefault(trace.meta.get("restarts", 0), []).append(rank_of(trace))
+    if len(attempts) > 1:
+        shown = "; ".join(
+            f"{f'restart {restarts}' if restarts else 'the first attempt'} has {listed(ranks)}"
+            for restarts, ranks in sorted(attempts.items())
+        )
+        raise UsageError(
+            f"these traces are of several attempts of one program: {shown}; take the files of one "
+            "attempt: trace.rank*.json, or trace.restart1.rank*.json"
+        )
 
 
 def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]:

@@ -1,21 +1,25 @@
-"""Extracts one rank from a merged trace: ids, names and times stay the same."""
+"""Extracts ranks from a merged trace: ids, names and times stay the same.
+
+The rows of all ranks are assigned and sorted once; the tables of a rank are slices of them. Texts
+are shared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradscope.analysis.ranks.facts import shared_rows
+from gradscope.analysis.ranks.facts import meta_rows, text_rows
+from gradscope.analysis.ranks.whose import Owners
 from gradscope.errors import UsageError
-from gradscope.trace.assemble import assemble
-from gradscope.trace.ragged import Integers, take
+from gradscope.trace.ragged import Integers, part_of, take
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String
-from gradscope.trace.schema.declare import columns
-from gradscope.trace.table import Block
+from gradscope.trace.schema.declare import Row, columns
+from gradscope.trace.table import Strings, Table
 from gradscope.trace.trace import Trace
 
 TELLS = ("thread", "task", "node", "tensor", "span", "leaf", "group")
@@ -33,7 +37,7 @@ class RankPart:
 
 def parts(trace: Trace) -> tuple[RankPart, ...]:
     """The part of each rank of a merged trace."""
-    return tuple(_part(trace, facts) for facts in _ranks(trace))
+    return tuple(_parts(trace, _ranks(trace)))
 
 
 def only(trace: Trace, rank: int | None) -> Trace:
@@ -46,7 +50,7 @@ def only(trace: Trace, rank: int | None) -> Trace:
         raise UsageError(f"this trace has no rank {rank}: it has {shown}")
     if "ranks" not in trace.meta:
         return trace
-    return _part(trace, found[rank]).trace
+    return next(_parts(trace, [found[rank]])).trace
 
 
 def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
@@ -54,53 +58,91 @@ def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
     return ranks
 
 
-def _part(trace: Trace, facts: Mapping[str, Any]) -> RankPart:
-    ids: Mapping[str, tuple[int, int]] = facts.get("ids", {})
-    owned = [name for name in TABLES if name not in {Meta.TABLE, String.TABLE}]
-    kept = {name: np.flatnonzero(_own(trace, name, ids)) for name in owned}
-    seqs = np.sort(
-        np.concatenate(
-            [trace.tables[kind.TABLE].array("seq")[kept[kind.TABLE]] for kind in EVENTS.values()]
-        )
-    )
-    strings = trace.table(String)
-    texts = dict(zip(strings["text"].tolist(), strings.array("id").tolist(), strict=True))
-    blocks = [*shared_rows({"": 0, **texts}, [], _facts(trace, facts))]
-    for name, rows in kept.items():
-        data = {key: take(cells, rows) for key, cells in trace.tables[name].data.items()}
-        if "seq" in data:
-            data["seq"] = _again(np.asarray(data["seq"]), seqs)
-        blocks.append(Block(name, len(rows), data))
-    part = Trace(assemble(blocks).tables, version=trace.version, truncated=trace.truncated)
-    return RankPart(facts.get("rank", 0), part, seqs)
+def _parts(trace: Trace, ranks: Sequence[Mapping[str, Any]]) -> Iterator[RankPart]:
+    table = trace.table(String)
+    texts = dict(zip(table["text"].tolist(), table.array("id").tolist(), strict=True))
+    facts = [_facts(trace, each) for each in ranks]
+    meta = [meta_rows(texts, each) for each in facts]
+    said = text_rows(texts)
+    strings = Strings(np.asarray(said.data["id"]), np.asarray(said.data["text"]))
+    texts_of_all: Table[Row] = Table(String.TABLE, String, said.data, strings)
+    cuts = _cuts(trace, Owners([each.get("ids", {}) for each in ranks]), strings)
+    seqs = _events_of_each(cuts, len(ranks))
+    for number, each in enumerate(ranks):
+        tables = {name: cut.table_of(number) for name, cut in cuts.items()}
+        tables[String.TABLE] = texts_of_all
+        tables[Meta.TABLE] = Table(Meta.TABLE, Meta, meta[number].data, strings)
+        tables[Device.TABLE] = trace.table(Device)
+        part = Trace(tables, version=trace.version, truncated=trace.truncated, facts=facts[number])
+        yield RankPart(each.get("rank", 0), part, seqs[number])
 
 
-def _own(trace: Trace, name: str, ids: Mapping[str, tuple[int, int]]) -> NDArray[np.bool_]:
+class _Cut:
+    """A table whose rows are sorted by rank."""
+
+    def __init__(self, table: Table[Row], owners: Integers, ranks: int, strings: Strings) -> None:
+        order = None if (owners[1:] >= owners[:-1]).all() else np.argsort(owners, kind="stable")
+        self._table, self._strings = table, strings
+        self.data = dict(table.data)
+        if order is not None:
+            owners = owners[order]
+            self.data = {name: take(cells, order) for name, cells in table.data.items()}
+        self.owners = owners
+        self.starts = np.searchsorted(owners, np.arange(ranks + 1))
+        self._ends = self.starts.tolist()
+        self._empty = self._between(0, 0)
+
+    def table_of(self, rank: int) -> Table[Row]:
+        start, end = self._ends[rank : rank + 2]
+        return self._between(start, end) if end > start else self._empty
+
+    def _between(self, start: int, end: int) -> Table[Row]:
+        data = {name: part_of(cells, start, end) for name, cells in self.data.items()}
+        return Table(self._table.name, self._table.row_type, data, self._strings)
+
+
+def _cuts(trace: Trace, whose: Owners, strings: Strings) -> dict[str, _Cut]:
+    shared = {String.TABLE, Meta.TABLE, Device.TABLE}
+    return {
+        name: _Cut(trace.tables[name], _owners(trace, name, whose), whose.many, strings)
+        for name in TABLES
+        if name not in shared
+    }
+
+
+def _owners(trace: Trace, name: str, whose: Owners) -> Integers:
+    """The index of the rank that each row of a table belongs to; NONE for rows of others."""
     table = trace.tables[name]
-    if name == Device.TABLE or not len(table):
-        return np.ones(len(table), np.bool_)
     refs = {column.name: column.ref for column in columns(TABLES[name])}
     if "id" in table.data:
-        return _within(table.array("id"), ids.get(refs["id"] or name))
-    own = np.zeros(len(table), np.bool_)
+        return whose.of(refs["id"] or name, table.array("id"))
+    found = np.full(len(table), NONE, np.int64)
     known = np.zeros(len(table), np.bool_)
     for column in TELLS:
         if column in refs:
             cells = table.array(column)
             new = ~known & (cells != NONE)
-            own |= new & _within(cells, ids.get(refs[column] or ""))
+            found[new] = whose.of(refs[column] or "", cells[new])
             known |= new
-    return own
+    return found
 
 
-def _within(cells: Integers, between: tuple[int, int] | None) -> NDArray[np.bool_]:
-    first, end = between or (0, 0)
-    return (cells >= first) & (cells < end)
-
-
-def _again(seq: Integers, kept: Integers) -> Integers:
-    """Numbers of events without gaps."""
-    return np.where(seq == NONE, NONE, np.searchsorted(kept, seq))
+def _events_of_each(cuts: Mapping[str, _Cut], ranks: int) -> list[Integers]:
+    """The numbers of the events of each rank; in the cuts they are numbered again, without gaps."""
+    kinds = [cuts[kind.TABLE] for kind in EVENTS.values()]
+    seq = np.concatenate([np.asarray(cut.data["seq"]) for cut in kinds])
+    owners = np.concatenate([cut.owners for cut in kinds])
+    order = np.lexsort((seq, owners))
+    seq, owners = seq[order], owners[order]
+    starts = np.searchsorted(owners, np.arange(ranks + 1))
+    again = np.full(int(seq.max(initial=0)) + 1, NONE, np.int64)
+    mine = np.flatnonzero((owners != NONE) & (seq != NONE))
+    again[seq[mine]] = mine - starts[owners[mine]]
+    for cut in cuts.values():
+        if "seq" in cut.data:
+            old = np.asarray(cut.data["seq"])
+            cut.data["seq"] = np.where(old < 0, old, again[np.minimum(old, len(again) - 1)])
+    return [seq[first:end] for first, end in pairwise(starts.tolist())]
 
 
 def _facts(trace: Trace, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Parameters that DistributedDataParallel keeps equal, compared across ranks at optimizer steps.
 
 At each step that was measured, the norm of a parameter, that of its gradient, and that of what the
-step adds to it must be the same on all ranks. Norms have four digits, so small differences are not
-seen. Steps are aligned by their number for each optimizer.
+step adds to it must be the same on all ranks, and the bits of parameters. Norms have four digits.
+Steps are aligned by their number for each optimizer. Ranks that agree
+again after a difference are averaged from time to time (local SGD): they differ on purpose.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ BY_HAND: Group = ("", ())
 OUTSIDE: Group = ("", (NONE,))
 """Stand for the group of models without DistributedDataParallel, and of parameters outside of it.
 """
+
+BITS = (("parameter", "hashes"),)
+"""Compared after norms: parameters whose norms have the same four digits may still differ."""
 
 COPIES, NOT_WRITTEN = frozenset({"copy_"}), frozenset({"set_", "requires_grad_"})
 """Calls that copy into a tensor; that leave its values as they are."""
@@ -310,8 +314,8 @@ def _first_drift(replicas: list[_Replica]) -> Drift | None:
     for number, steps in enumerate(zip(*(each.steps for each in replicas), strict=False)):
         by_rank = {each.rank: step for each, step in zip(replicas, steps, strict=True)}
         now = _difference(replicas, by_rank, number, last)
-        if now is None and _is_measured(replicas, by_rank):
-            found = None  # they agree again
+        if now is None and found is not None and _is_measured(replicas, by_rank):
+            return None
         found = found or now
         last = by_rank
     return found
@@ -328,20 +332,24 @@ def _difference(
     last: dict[int, Done[StepAct]],
 ) -> Drift | None:
     """What differs first at a step: parameters have their values before it."""
-    for what, column in (("parameter", "size"), ("gradient", "grad"), ("update", "moved")):
+    old = any(
+        before.facts.grad and steps[rank].facts.grad == before.facts.grad
+        for rank, before in last.items()
+    )  # a rank without more batches steps with the others, with the gradient that it has
+    columns = (("parameter", "size"), ("gradient", "grad"), ("update", "moved"))
+    for what, column in (*columns[:1], *BITS, *(() if old else columns[1:])):
         for at in replicas[0].places:
-            values = {}
-            for replica in replicas:
-                step = steps[replica.rank]
-                values[replica.rank] = _cell(step, column, replica.places[at])
-            known = [value for value in values.values() if not math.isnan(value)]
+            values, shown = ({
+                each.rank: _cell(steps[each.rank], named, each.places[at]) for each in replicas
+            } for named in (column, "size" if (what, column) in BITS else column))  # fmt: skip
+            known = [value for value in values.values() if value != NONE and not math.isnan(value)]
             if len(known) == len(replicas) and len({*known}) > 1:
                 first = replicas[0]
                 return Drift(
                     first.names.get(first.parameters[at], ""),
                     what,
                     number,
-                    values,
+                    shown,
                     steps,
                     last,
                     {each.rank: each.parameters[at] for each in replicas},

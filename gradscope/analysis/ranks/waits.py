@@ -8,6 +8,7 @@ gradients.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.identity.steps import step_numbers
@@ -49,6 +50,7 @@ NO_WAITS = RankWaits((), 0, 0)
 def rank_waits(trace: Trace) -> RankWaits:
     """The waits of a merged trace; none in the trace of one process."""
     steps, waits, matched, every = step_numbers(trace), [], 0, 0
+    place = cache(lambda stack: own_site(trace, stack).place)
     for group in trace.once(grouped_calls):
         matched += len(group.together)
         every += sum(map(len, group.calls.values())) - sum(map(len, group.together))
@@ -64,7 +66,7 @@ def rank_waits(trace: Trace) -> RankWaits:
                         call.rank, last.rank, IN_BACKWARD if group.reduces else call.name,
                         group.described,
                         steps.get(call.step, NONE), call.span,
-                        own_site(trace, call.stack).place, call.begin, last.begin - call.begin,
+                        place(call.stack), call.begin, last.begin - call.begin,
                     )
                 )  # fmt: skip
     waits.sort(key=lambda wait: -wait.ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -12,6 +12,27 @@ from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
 
+class Owners:
+    """Whose rows are whose, by the first id of each rank in a table, and the one after its last."""
+
+    def __init__(self, ids: Sequence[Mapping[str, Sequence[int]]]) -> None:
+        self.many = len(ids)
+        self._ids = ids
+        self._ranges: dict[str, tuple[Ids, Ids, Ids]] = {}
+
+    def of(self, table: str, ids: Ids) -> Ids:
+        """The index of the rank that each row belongs to; NONE where there is none."""
+        if table not in self._ranges:
+            ranges = [(*each[table], i) for i, each in enumerate(self._ids) if table in each]
+            columns = np.array(sorted(ranges), np.int64).reshape(-1, 3).T
+            self._ranges[table] = columns[0], columns[1], columns[2]
+        first, end, index = self._ranges[table]
+        if not len(first):
+            return np.full(len(ids), NONE, np.int64)
+        place = np.searchsorted(first, ids, "right") - 1
+        return np.where((place >= 0) & (ids < end[place]), index[place], NONE)
+
+
 class RankOf:
     """Looks up ranks by the ids of rows; a trace of one process has none."""
 
@@ -19,15 +40,12 @@ class RankOf:
         facts = trace.meta.get("ranks", ())
         known = facts if len(facts) > 1 else ()
         self.numbers: tuple[int, ...] = tuple(each.get("rank", 0) for each in known)
-        self._ids = [each.get("ids", {}) for each in known]
+        self._owners = Owners([each.get("ids", {}) for each in known])
 
     def of(self, table: str, ids: Ids) -> Ids:
         """The rank of each row of a table; NONE where it is unknown."""
-        found = np.full(len(ids), NONE, np.int64)
-        for number, of_rank in zip(self.numbers, self._ids, strict=True):
-            first, end = of_rank.get(table, (0, 0))
-            found[(ids >= first) & (ids < end)] = number
-        return found
+        numbers = np.array((*self.numbers, NONE), np.int64)
+        return numbers[self._owners.of(table, ids)]
 
     def one(self, table: str, id: int) -> int:
         """The rank of one row; NONE if it is unknown."""

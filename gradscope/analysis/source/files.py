@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from gradscope.analysis.findings import Evidence
@@ -68,7 +68,7 @@ class SourceFiles:
 
     @cached_property
     def _files(self) -> tuple[SourceFile, ...]:
-        read = ((row, parsed(row.text)) for row in self._trace.rows(Source))
+        read = ((row, _tree(row.text)) for row in self._trace.rows(Source))
         return tuple(
             SourceFile(self._trace, row.id, row.file, row.text.split("\n"), tree)
             for row, tree in read
@@ -95,21 +95,37 @@ class SourceFiles:
 
     def _in_each(self, find: Callable[[ast.Module], Iterable[F]]) -> Iterator[InSource[F]]:
         for file in self._files:
-            yield from (InSource(each, file) for each in _tried(partial(find, file.tree)))
+            yield from (InSource(each, file) for each in _found_in(find, file.tree))
 
     def _in_all(
         self, find: Callable[[Sequence[ast.Module]], Iterable[tuple[int, F]]]
     ) -> Iterator[InSource[F]]:
-        for number, each in _tried(partial(find, [file.tree for file in self._files])):
+        trees = tuple(file.tree for file in self._files)
+        for number, each in _found_across(find, trees):
             yield InSource(each, self._files[number])
 
 
 T = TypeVar("T")
 
+# Ranks of a program have the same files: they are read and searched once.
+_tree = lru_cache(maxsize=64)(parsed)
+
+
+@lru_cache(maxsize=1024)
+def _found_in(find: Callable[[ast.Module], Iterable[T]], tree: ast.Module) -> Sequence[T]:
+    return _tried(partial(find, tree))
+
+
+@lru_cache(maxsize=64)
+def _found_across(
+    find: Callable[[Sequence[ast.Module]], Iterable[T]], trees: tuple[ast.Module, ...]
+) -> Sequence[T]:
+    return _tried(partial(find, trees))
+
 
 def _tried(find: Callable[[], Iterable[T]]) -> Sequence[T]:
     """The results; none if expressions are nested deeper than Python's recursion limit."""
     try:
-        return list(find())
+        return tuple(find())
     except RecursionError:
-        return []
+        return ()

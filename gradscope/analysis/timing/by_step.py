@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import durations, ns_of_ops
@@ -52,7 +54,9 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     forward = ns_of_ops(trace, ProgramPart.FORWARD, "step")
     optimizer = ns_of_ops(trace, ProgramPart.OPTIMIZER, "step") | _optimizers(trace, own)
     threads = {each.thread for each in own.stretches}
-    known = [(step, ranks.one(Step.TABLE, step.id)) for step in steps(trace)]
+    rows = steps(trace)
+    of_rank = ranks.of(Step.TABLE, np.array([row.id for row in rows], np.int64))
+    known = [*zip(rows, of_rank.tolist(), strict=True)]
     if ranks.numbers:
         known.sort(key=lambda each: (each[0].number, each[1]))
     return tuple(

@@ -77,8 +77,8 @@ class PausedProbe:
     def step_begins(self, optimizer: Any) -> None:
         self._paused.step_begins(optimizer)
 
-    def step_ends(self) -> None:
-        self._paused.step_ends()
+    def step_ends(self, *, nested: bool = False) -> None:
+        self._paused.step_ends(nested=nested)
 
     def span_begins(self, name: str, kind: str = "user") -> int:
         return NONE if kind == WORKS_FOR_ITSELF else self._paused.span_begins(name, kind)

@@ -1,4 +1,7 @@
-"""The rank of this process in a distributed program, as set by torchrun, mpiexec and others."""
+"""The rank of this process in a distributed program, as set by torchrun, mpiexec and others.
+
+`torchrun --max-restarts` starts all ranks again when one fails. Each attempt has files of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradscope.errors import UsageError
-from gradscope.trace.text import quoted
+from gradscope.trace.text import quoted, quoted_path
 
 VARIABLES = (
     ("RANK", "WORLD_SIZE"),  # torchrun
@@ -17,7 +20,7 @@ VARIABLES = (
 )
 """The environment variables in which launchers say which rank a process is, and of how many."""
 
-NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+NUMBER = re.compile(r"[0-9]{1,9}")
 ENDINGS = re.compile(r"(\.json)?(\.gz|\.zst)?$")
 
 
@@ -27,6 +30,7 @@ class Rank:
 
     number: int
     size: int
+    restarts: int = 0  # how often the launcher has started all ranks again
 
     @property
     def is_one_of_several(self) -> bool:
@@ -34,27 +38,48 @@ class Rank:
 
     def facts(self) -> dict[str, int]:
         """Facts for the trace; none if there are no ranks."""
+        facts = {"restarts": self.restarts} if self.restarts else {}
         if not self.is_one_of_several:
-            return {}
-        return {"rank": self.number, "world_size": self.size}
+            return facts
+        return {"rank": self.number, "world_size": self.size, **facts}
 
     def file(self, path: Path) -> Path:
-        """The path to which this process writes instead of `path`: `trace.rank2.json`."""
-        if not self.is_one_of_several:
-            return path
+        """The path to which this process writes instead of `path`: `trace.rank2.json`.
+
+        After a restart `trace.restart1.rank2.json`, so that `trace.rank*.json` are those of one
+        attempt.
+        """
         ending = ENDINGS.search(path.name)
         assert ending is not None  # it may be empty
         end = ending[0]
-        return path.with_name(f"{path.name.removesuffix(end)}.rank{self.number}{end}")
+        restart = f".restart{self.restarts}" if self.restarts else ""
+        rank = f".rank{self.number}" if self.is_one_of_several else ""
+        return path.with_name(f"{path.name.removesuffix(end)}{restart}{rank}{end}")
+
+    def said(self, path: Path) -> str:
+        """The message to print after a restart, or ""."""
+        if not self.restarts:
+            return ""
+        return (
+            f"restart {self.restarts} of the program: writing {quoted_path(self.file(path))}; "
+            "earlier attempts keep their files"
+        )
 
 
 def this_process() -> Rank:
     """The rank that torchrun, or mpiexec, gave; a single process if there is none."""
+    restarts = _number("TORCHELASTIC_RESTART_COUNT") or 0
     for names in VARIABLES:
-        rank, size = (os.environ.get(name, "") for name in names)
-        if NUMBER.fullmatch(rank) and NUMBER.fullmatch(size) and int(rank) < int(size):
-            return Rank(int(rank), int(size))
-    return Rank(0, 1)
+        rank, size = map(_number, names)
+        if rank is not None and size is not None and rank < size:
+            return Rank(rank, size, restarts)
+    return Rank(0, 1, restarts)
+
+
+def _number(variable: str) -> int | None:
+    """The number in an environment variable; None: there is none."""
+    text = os.environ.get(variable, "")
+    return int(text) if NUMBER.fullmatch(text) else None
 
 
 def wanted(text: str | None) -> frozenset[int] | None:

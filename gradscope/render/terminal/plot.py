@@ -9,7 +9,7 @@ from gradscope.render.terminal.cells import Charset
 from gradscope.render.terminal.styles import kind_style
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration
-from gradscope.scene.timeline.timeline import Bar, LevelAt
+from gradscope.scene.timeline.lanes import Bar, LevelAt
 
 Cells = list[tuple[str, NodeKind | None]]
 """A character for each column, or several equal ones, and the kind for its colour."""

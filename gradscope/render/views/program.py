@@ -11,8 +11,8 @@ from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.plot import Cells, TimeAxis, busy_cells, moment_cells, painted, ruler
 from gradscope.render.terminal.styles import ACCENT, BOLD, SOFT
 from gradscope.scene.kinds import NodeKind
+from gradscope.scene.timeline.lanes import Bar
 from gradscope.scene.timeline.program import ProgramRow, ProgramTimeline, SaidBy
-from gradscope.scene.timeline.timeline import Bar
 
 GAP = "  "
 DEEPEST = 8

@@ -21,11 +21,13 @@ from gradscope.render.terminal.plot import (
 )
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT, kind_style
 from gradscope.render.views.program import program_lines
+from gradscope.render.views.ranks import heat_lines, rank_lane_lines
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration
 from gradscope.scene.timeline.events import EventLine, EventList
-from gradscope.scene.timeline.timeline import LaneKind, TaskTimeline, TimeLane, TimelineScene
+from gradscope.scene.timeline.lanes import LaneKind, TimeLane
+from gradscope.scene.timeline.timeline import TaskTimeline, TimelineScene
 from gradscope.scene.timeline.timeline_rows import TimelineRow
 from gradscope.trace.schema import NONE
 
@@ -38,15 +40,20 @@ def timeline_lines(scene: TimelineScene, width: int, charset: Charset) -> Iterat
     width = max(width, NARROWEST)
     if scene.steps is not None:
         yield from table_lines(scene.steps, width, charset)
+    if scene.ranks is not None:
+        yield from heat_lines(scene.ranks, width, charset)
+    if scene.rank_lanes is not None:
+        yield line("")
+        yield from rank_lane_lines(scene.rank_lanes, width, charset)
     if scene.waits is not None:
         yield line("")
         yield from table_lines(scene.waits, width, charset)
     if scene.program is not None:
-        if scene.steps is not None or scene.waits is not None:
+        if any((scene.steps, scene.waits, scene.ranks)):
             yield line("")
         yield from program_lines(scene.program, width, charset)
     for number, task in enumerate(scene.tasks):
-        if number or scene.program is not None or scene.steps is not None:
+        if number or any((scene.program, scene.steps, scene.ranks)):
             yield line("")
         yield from _task(task, width, charset)
     for note in scene.notes:

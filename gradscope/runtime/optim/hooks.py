@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+from gradscope.program_listener import is_nested
 from gradscope.runtime.core import probe
 from gradscope.runtime.core.state.hook_handles import RemovableHandle
 from gradscope.runtime.core.state.thread import local
@@ -69,7 +70,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 _heard(AFTER, index, after, self, args, kwargs)
         finally:
             if here is not None:
-                here.step_ends()
+                here.step_ends(nested=is_nested(sys._getframe()))
         return result
 
     wrapper.hooked = True  # type: ignore[attr-defined]

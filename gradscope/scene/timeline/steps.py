@@ -19,15 +19,18 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
     if len(facts) < 2:
         return None
     ranks = trace.once(RankOf).numbers
+    every = facts
     if number is not None:
-        shown = [step for step in facts if step.number == number]
+        every = tuple(step for step in facts if step.number == number)
+        shown = sorted(every, key=lambda step: -step.ns)[: MOST if rows else None]
+        shown.sort(key=lambda step: step.rank)
     else:
-        shown = [*facts[:MOST]] if rows else [*facts]
+        shown = [*facts[: MOST if rows else None]]
     ended = [step for step in facts if step.ns != NONE and step.number > 0]
     slowest = max(ended, key=lambda step: step.ns, default=None)
     if number is None and slowest is not None and slowest not in shown:
         shown.append(slowest)
-    left = len(facts) - len(shown) if number is None else 0
+    left = len(every) - len(shown)
     notes = [f"and {count(left)} more; --all for all"] if left else []
     if number is None and slowest is not None:
         first = " (step 0 includes the start)" if facts[0].number == 0 else ""

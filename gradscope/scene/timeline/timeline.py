@@ -5,69 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
+from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.timing.buckets import BucketRun, Buckets
 from gradscope.analysis.timing.own_work import OwnWork
 from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.choices import SortBy
+from gradscope.scene.choices import Heat, SortBy
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import ACCUMULATED, byte_count, count, duration, plural
 from gradscope.scene.table_scenes import TableScene
+from gradscope.scene.timeline.lanes import Bar, LaneKind, LevelAt, TimeLane
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
+from gradscope.scene.timeline.rank_lanes import RankLanes, rank_lanes
+from gradscope.scene.timeline.ranks import HeatScene, heat_scene
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline_rows import TimelineRow, rows_of
 from gradscope.scene.timeline.waits import wait_table
 from gradscope.trace.schema import NONE, GraphTask, Node, NodeBegin, Thread
 from gradscope.trace.trace import Trace
 
+MOST_RANKS = 14
+"""Rows of the table of ranks and steps, which fits on a screen."""
 NO_ENGINE = "this trace holds no events of the engine; record it with --level engine"
-
-
-class LaneKind(StrEnum):
-    """The kind of a lane."""
-
-    RUN = "runs"
-    QUEUE = "queue"
-    HOOKS = "hooks"
-    ACCUMULATE = "accumulates"
-    BUCKET = "bucket"  # gradients that ranks reduce together
-    OWN_WORK = "gradscope"  # its own work, such as compiling
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """Something that took time, or an event, which takes none."""
-
-    begin: int
-    end: int
-    kind: NodeKind
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LevelAt:
-    """A number from one moment on."""
-
-    t: int
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLane:
-    """One line of the picture."""
-
-    kind: LaneKind
-    title: str
-    spans: tuple[Bar, ...]
-    levels: tuple[LevelAt, ...]
-    words: str  # figures next to the bars
-    asleep: tuple[Bar, ...] = ()  # when a thread waited for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +59,8 @@ class TimelineScene:
     program: ProgramTimeline | None = None  # spans and marks of the program, if any
     steps: TableScene | None = None  # where there are several
     waits: TableScene | None = None  # between the ranks of a merged trace
+    ranks: HeatScene | None = None  # of a merged trace, instead of its steps
+    rank_lanes: RankLanes | None = None  # of a step of a merged trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +72,7 @@ class TimelineOptions:
     rows: int = 40  # nodes of each backward; 0 for all
     tasks: int = 3  # backwards; 0 for all
     sort: SortBy = SortBy.ORDER
+    columns: int = 60  # of the table of ranks and steps
 
 
 def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> TimelineScene:
@@ -113,11 +80,18 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
     options = options or TimelineOptions()
     chosen = _chosen(trace, options)
     program = program_timeline(trace, step=options.step, task=options.task, rows=options.rows)
-    steps = None if options.task is not None else step_table(trace, options.step, options.rows)
+    is_whole = options.task is None and options.step is None
+    ranks = _ranks(trace, options) if is_whole and options.rows else None
+    steps = None
+    if options.task is None and ranks is None:
+        steps = step_table(trace, options.step, options.rows)
     waits = _waits(trace, options)
-    if (program or steps) and not (chosen and len(trace.table(NodeBegin))):
+    lanes = None
+    if options.step is not None and options.task is None:
+        lanes = rank_lanes(trace, options.step)
+    if (program or steps or ranks) and not (chosen and len(trace.table(NodeBegin))):
         note = NO_ENGINE if chosen else "no backward was recorded"
-        return TimelineScene((), (note,), program, steps, waits)
+        return TimelineScene((), (note,), program, steps, waits, ranks, lanes)
     if not chosen:
         raise EmptyTraceError("this trace holds no backward to show")
     if not len(trace.table(NodeBegin)):
@@ -135,12 +109,19 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
         program,
         steps,
         waits,
+        ranks,
+        lanes,
     )
+
+
+def _ranks(trace: Trace, options: TimelineOptions) -> HeatScene | None:
+    found = trace.once(rank_steps)
+    return None if found is None else heat_scene(found, Heat.TIME, options.columns, MOST_RANKS)
 
 
 def _waits(trace: Trace, options: TimelineOptions) -> TableScene | None:
     """The waits between ranks, in all steps or in one."""
-    found = rank_waits(trace)
+    found = trace.once(rank_waits)
     if options.step is not None:
         own = tuple(wait for wait in found.waits if wait.step == options.step)
         found = replace(found, waits=own)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from gradscope.analysis.ranks.waits import RankWaits
+from gradscope.analysis.lookups import grouped
+from gradscope.analysis.ranks.waits import RankWait, RankWaits
+from gradscope.analysis.ranks.whose import listed
 from gradscope.scene.readable import count, duration, plural
 from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.schema import NONE
 
-NOT_SEEN = "waits in DDP are not listed"
+LONGEST = 32
+"""Most characters of a list of ranks; for a longer one, their number is shown."""
 
 
 def wait_table(found: RankWaits, rows: int) -> TableScene:
-    """The longest waits, at most `rows` of them; 0 for all."""
-    shown = found.waits[:rows] if rows else found.waits
+    """The longest waits, at most `rows` of them; 0 for all. A row has all that waited together."""
+    together = grouped(found.waits, lambda wait: (wait.on, wait.begin + wait.ns, wait.group))
+    every = [*together.values()]
+    shown = every[:rows] if rows else every
+    left = len(every) - len(shown)
     return TableScene(
         "waits between ranks (inferred)",
         (
@@ -25,24 +32,23 @@ def wait_table(found: RankWaits, rows: int) -> TableScene:
             TableColumn("step"),
             TableColumn("at"),
         ),
-        tuple(
-            (
-                f"rank {wait.rank}",
-                duration(wait.ns),
-                f"rank {wait.on}",
-                wait.name,
-                "" if wait.step == NONE else str(wait.step),
-                wait.place,
-            )
-            for wait in shown
-        ),
-        "; ".join([*_left_out(found, len(shown)), *wait_notes(found)]),
+        tuple(map(_cells, shown)),
+        "; ".join([*[f"and {count(left)} more"] * bool(left), *wait_notes(found)]),
     )
 
 
-def _left_out(found: RankWaits, shown: int) -> list[str]:
-    left = len(found.waits) - shown
-    return [f"and {count(left)} more"] if left else []
+def _cells(waits: Sequence[RankWait]) -> tuple[str, ...]:
+    """Waits for the same call, the longest first."""
+    wait, *others = waits
+    ranks = listed([each.rank for each in waits])
+    return (
+        ranks if len(ranks) <= LONGEST else plural(len(waits), "rank"),
+        "up to " * bool(others) + duration(wait.ns),
+        f"rank {wait.on}",
+        wait.name,
+        "" if wait.step == NONE else str(wait.step),
+        wait.place,
+    )
 
 
 def wait_notes(found: RankWaits) -> list[str]:
@@ -55,4 +61,4 @@ def wait_notes(found: RankWaits) -> list[str]:
     notes.append(f"{plural(found.collectives, 'collective')} matched by group and order")
     if found.unmatched:
         notes.append(f"{plural(found.unmatched, 'call')} not matched")
-    return [*notes, NOT_SEEN]
+    return notes

@@ -58,8 +58,9 @@ def _step_table(trace: Trace, rows: Sequence[Step], forward: Mapping[str, Table]
     """
     ranks = trace.once(RankOf).of(Step.TABLE, ints(row.id for row in rows))
     begins = {row.id: row.begin for row in rows}
+    inside = _first_in_steps(trace, _drawn(forward))
     for first in dict(zip(ranks[::-1].tolist(), rows[::-1], strict=True)).values():
-        begins[first.id] = max(first.begin, _first_in(trace, first, _drawn(forward)))
+        begins[first.id] = max(first.begin, inside.get(first.id, first.begin))
     return {
         "number": ints(row.number for row in rows),
         "rank": ranks,
@@ -68,17 +69,16 @@ def _step_table(trace: Trace, rows: Sequence[Step], forward: Mapping[str, Table]
     }
 
 
-def _first_in(trace: Trace, step: Step, drawn: Ids) -> int:
-    """When the first span, drawn call or backward of a step began; else when the step did."""
-    begins = [task.begin for task in trace.rows(GraphTask) if task.step == step.id]
-    begins += [
-        span.begin
-        for span in trace.rows(Span)
-        if span.step == step.id and span.phase != Phase.OWN_WORK
-    ]
-    ops = trace.table(Op)
-    mine = (ops["step"] == step.id) & np.isin(ops["id"], drawn)
-    return min([*begins, *ops["begin"][mine].tolist()], default=step.begin)
+def _first_in_steps(trace: Trace, drawn: Ids) -> dict[int, int]:
+    """When the first span, drawn call or backward of each step began."""
+    tasks, spans, ops = trace.table(GraphTask), trace.table(Span), trace.table(Op)
+    own = spans["phase"] != Phase.OWN_WORK
+    calls = np.isin(ops["id"], drawn)
+    step = np.concatenate([tasks["step"], spans["step"][own], ops["step"][calls]])
+    begin = np.concatenate([tasks["begin"], spans["begin"][own], ops["begin"][calls]])
+    order = np.lexsort((begin, step))
+    known, first = np.unique(step[order], return_index=True)
+    return dict(zip(known.tolist(), begin[order][first].tolist(), strict=True))
 
 
 def _drawn(forward: Mapping[str, Table]) -> Ids:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
 
 from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.analysis.ranks.whose import RankOf, on_ranks
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
+from gradscope.scene.timeline.rank_lanes import exchange_columns
+from gradscope.scene.timeline.ranks import heat_columns
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.first_view import limits, opening, summary_facts
 from gradscope.scene.viewer.forward import forward_tables
@@ -55,7 +59,7 @@ from gradscope.scene.viewer.times import (
     times_of,
 )
 from gradscope.trace.file.progress import tell
-from gradscope.trace.schema import NONE, Node
+from gradscope.trace.schema import NONE, Node, Step
 from gradscope.trace.trace import Trace
 
 VERSION = 1
@@ -123,14 +127,23 @@ def viewer_scene(
         **(against.tables(texts) if against else {}),
         **(against.calls(forward["calls"], part, texts) if against and forward else {}),
     }
-    facts = _facts(scope, selection) | {"forward": said}
+    by_step, by_rank = _ranks_by_step(trace, steps)
+    facts = _facts(scope, selection) | {"forward": said, "heat": by_step}
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
     facts["limits"] = limits(trace, report, said, tables)
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
-    if against:
-        facts["compared"] = against.facts(report.findings)
-    return ViewerScene(facts, _from_start(tables, start_of(trace)), texts.all())
+    facts |= {"compared": against.facts(report.findings)} if against else {}
+    return ViewerScene(facts, _from_start(tables | by_rank, start_of(trace)), texts.all())
+
+
+def _ranks_by_step(trace: Trace, shown: Sequence[Step]) -> tuple[Json, dict[str, Table]]:
+    """The ranks of a merged trace by step: words and numbers."""
+    found = trace.once(rank_steps)
+    if found is None or not shown:
+        return None, {}
+    facts, columns = heat_columns(found, {step.number for step in shown})
+    return facts, {"rank_steps": columns, "exchanges": exchange_columns(trace)}
 
 
 def _check_backward(trace: Trace, graph: GraphOf, absent: str) -> None:

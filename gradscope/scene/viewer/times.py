@@ -108,11 +108,7 @@ def backward_table(times: Times, texts: Texts) -> Table:
     rows = table.take(table.positions(scope.tasks)) if len(scope.tasks) else []
     numbers = backward_numbers(trace)
     owner = trace.event_column("task")[times.events]
-    first, last = np.full(len(rows), NONE), np.full(len(rows), NONE)
-    for place, row in enumerate(rows):
-        mine = np.flatnonzero(owner == row.id)
-        if len(mine):
-            first[place], last[place] = mine[0], mine[-1]
+    first, last = _first_and_last(owner, ints(row.id for row in rows))
     errors = {row.task: f"{row.type}: {row.message}" for row in trace.rows(Error)}
     steps = step_numbers(trace)
     return {
@@ -124,11 +120,27 @@ def backward_table(times: Times, texts: Texts) -> Table:
         "step": ints(steps.get(row.step, NONE) for row in rows),
         "begin": ints(row.begin for row in rows),
         "end": ints(row.end for row in rows),
-        "first": first.astype(np.int64),
-        "last": last.astype(np.int64),
+        "first": first,
+        "last": last,
         "order": ints(row.order for row in rows),
         "error": texts.column(errors.get(row.id, row.error) for row in rows),
     }
+
+
+def _by_key(keys: Ids, wanted: Ids) -> tuple[Ids, Ids, Ids]:
+    """The rows by key, and where those of each wanted key begin and end among them."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    return order, np.searchsorted(ordered, wanted), np.searchsorted(ordered, wanted, "right")
+
+
+def _first_and_last(owner: Ids, tasks: Ids) -> tuple[Ids, Ids]:
+    """The places of the first and the last event of each task; NONE where it has none."""
+    order, begin, end = _by_key(owner, tasks)
+    there = end > begin
+    first, last = np.full(len(tasks), NONE), np.full(len(tasks), NONE)
+    first[there], last[there] = order[begin[there]], order[end[there] - 1]
+    return first, last
 
 
 def run_table(times: Times, *, events: bool = True) -> Table:
@@ -293,8 +305,9 @@ def critical_table(times: Times) -> Table:
     scope, runs = times.scope, times.runs
     backward: list[int] = []
     found: list[int] = []
-    for row, task in enumerate(scope.tasks.tolist()):
-        mine = runs.task == task
+    order, begin, end = _by_key(runs.task, scope.tasks)
+    for row, (start, stop) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        mine = order[start:stop]
         nodes, ns = runs.node[mine].tolist(), runs.self_ns[mine].tolist()
         path = critical_path(scope.trace, nodes, dict(zip(nodes, ns, strict=True)))
         backward += [row] * len(path)

@@ -47,6 +47,7 @@ class RunFacts(TypedDict, total=False):
     pid: int
     rank: int
     world_size: int
+    restarts: int  # how often torchrun had started all ranks again; not there: 0
     clock_base: int  # ns since the epoch
     python: str  # version of Python
     dropped: dict[str, int]  # rows left out for lack of room, by table; `steps`, of them `in_part`
@@ -92,8 +93,7 @@ def misfits(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _misfits(value: Any, hint: Any, name: str) -> Iterator[str]:
-    inside = get_args(hint)
-    kind = dict if isinstance(hint, type(RunFacts)) else get_origin(hint) or hint
+    kind, inside = _kind(hint)
     if not _is(value, kind, len(inside)):
         yield f"{visible(name, 100)} is {quoted(value)}, expected {WORDS[kind]}"
     elif kind is dict and not inside:
@@ -101,9 +101,16 @@ def _misfits(value: Any, hint: Any, name: str) -> Iterator[str]:
     elif kind is dict:
         for key, each in value.items():
             yield from _misfits(each, inside[1], f"{name}.{key}")
-    elif kind in (list, tuple):
+    elif kind in (list, tuple) and not {inside[0]}.issuperset(map(type, value)):
         for place, each in enumerate(value):
             yield from _misfits(each, inside[0], f"{name}[{place}]")
+
+
+@cache
+def _kind(hint: Any) -> tuple[type, tuple[Any, ...]]:
+    """The type of a value, and what is declared of the values in it."""
+    kind = dict if isinstance(hint, type(RunFacts)) else get_origin(hint) or hint
+    return kind, get_args(hint)
 
 
 def _is(value: Any, kind: type, length: int) -> bool:

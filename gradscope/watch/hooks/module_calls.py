@@ -16,6 +16,7 @@ from torch.optim.optimizer import (
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from gradscope.errors import is_the_programs, leave_no_frame
+from gradscope.program_listener import is_nested
 from gradscope.watch.in_place.by_identity import is_a
 from gradscope.watch.in_place.compilers import compiler_aside
 from gradscope.watch.in_place.module_call import module_call
@@ -154,4 +155,4 @@ class ModuleCalls:
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
-        guarded("a step ended", self._listener.step_ends)
+        guarded("a step ended", self._listener.step_ends, nested=is_nested(sys._getframe(1)))

@@ -6,9 +6,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from gradscope.watch.in_place.by_identity import attributes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+WITHIN_RANKS = ("post_localSGD_hook", "noop_hook")
+"""PyTorch's communication hooks after which ranks have different gradients."""
 Bucket = tuple[int, ...]
 """The indices of its parameters in the list of the model's parameters."""
 
@@ -41,6 +45,13 @@ class Buckets:
     def elements(self, bucket: Bucket) -> int:
         """Number of elements of its parameters."""
         return sum(self._elements[each] for each in bucket)
+
+    @property
+    def differ_on_purpose(self) -> bool:
+        """Whether a hook averages them among some ranks only, as in local SGD, or not at all."""
+        model = self._model()
+        hooks = attributes(model).get("_comm_hooks", ()) if model is not None else ()
+        return any(getattr(hook, "__name__", "") in WITHIN_RANKS for hook, _ in hooks)
 
     def _logged(self) -> dict[str, str]:
         """What the model logs of itself; empty if it cannot be read."""

@@ -213,3 +213,20 @@ def test_traces_of_one_rank_or_already_merged_are_refused() -> None:
     with pytest.raises(UsageError, match="has no rank 7: it has 0, 1"):
         only(merged(traces), 7)
     assert only(traces[1], 1) is traces[1]
+
+
+def test_traces_of_several_attempts_are_refused() -> None:
+    traces = [
+        trace_of(meta={"rank": rank} | ({"restarts": restarts} if restarts else {}))
+        for restarts, ranks in ((0, (0, 1, 2)), (2, (0, 1)))
+        for rank in ranks
+    ]
+
+    with pytest.raises(UsageError) as refused:
+        merged(traces)
+    assert str(refused.value) == (
+        "these traces are of several attempts of one program: the first attempt has ranks 0 to 2; "
+        "restart 2 has ranks 0, 1; take the files of one attempt: trace.rank*.json, or "
+        "trace.restart1.rank*.json"
+    )
+    assert merged(traces[3:]).meta["restarts"] == 2

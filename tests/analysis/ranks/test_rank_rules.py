@@ -101,6 +101,20 @@ HEALTHY = {
         "prepare": "from torch.distributed.optim import ZeroRedundancyOptimizer as ZeRO",
         "optimizer": "ZeRO(model.parameters(), torch.optim.SGD, lr=0.1)",
     },
+    "averaged within a group": {
+        "prepare": "import torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook as "
+        "local\n"
+        "groups = [dist.new_group([0]), dist.new_group([1])]\n"
+        "state = local.PostLocalSGDState(None, groups[rank], 1)\n"
+        "model.register_comm_hook(state, local.post_localSGD_hook)",
+    },
+    "averaged every third step": {
+        "call": "net(x)",
+        "after": "if step % 3 == 2:\n"
+        "        for each in net.parameters():\n"
+        "            dist.all_reduce(each.data)\n"
+        "            each.data /= 2",
+    },
     "printed on one rank": {"after": "if rank == 0: print(float(loss))"},
 }
 

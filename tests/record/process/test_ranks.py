@@ -69,8 +69,43 @@ def test_an_environment_that_makes_no_sense_is_one_process(
     """RANK=first ended the recording in exit code 70."""
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", size)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "-1")
 
     assert this_process() == Rank(0, 1)
+
+
+def test_each_attempt_of_a_launcher_has_files_of_its_own(house: House) -> None:
+    """The second attempt replaced the traces of the first."""
+    house.write(SCRIPT)
+
+    said = [
+        house.gradscope(
+            "trace", "script.py", env=as_rank(number, 2) | {"TORCHELASTIC_RESTART_COUNT": restarts}
+        ).err
+        for restarts in "01"
+        for number in range(2)
+    ]
+
+    assert [line.count("restart") for line in said[:2]] == [0, 0]
+    assert said[2].startswith(
+        "gradscope: restart 1 of the program: writing 'trace.restart1.rank0.json'; earlier "
+        "attempts keep their files\ngradscope: trace.restart1.rank0.json: 1 step"
+    )
+    assert said[3].startswith("gradscope: trace.restart1.rank1.json: 1 step")
+    assert sorted(path.name for path in house.folder.glob("*.json")) == [
+        "trace.rank0.json", "trace.rank1.json",
+        "trace.restart1.rank0.json", "trace.restart1.rank1.json",
+    ]  # fmt: skip
+    assert house.recorded("trace.restart1.rank1.json").meta["restarts"] == 1
+    assert "restarts" not in house.recorded("trace.rank1.json").meta
+    mixed = house.gradscope("inspect", "trace.rank0.json", "trace.restart1.rank1.json")
+    assert (mixed.code, mixed.err[:72]) == (
+        2, "gradscope: error: these traces are of several attempts of one program: the"[:72],
+    )  # fmt: skip
+
+
+def test_a_single_process_that_is_restarted_keeps_both_traces() -> None:
+    assert Rank(0, 1, 2).file(Path("a/trace.json.gz")) == Path("a/trace.restart2.json.gz")
 
 
 def test_a_rank_stands_before_the_ending_of_a_file() -> None:

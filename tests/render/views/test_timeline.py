@@ -22,7 +22,8 @@ from gradscope.render.views.timeline import event_lines, timeline_lines
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.table_scenes import info_facts, info_tables
 from gradscope.scene.timeline.events import event_list
-from gradscope.scene.timeline.timeline import Bar, LevelAt, TimelineOptions, timeline_scene
+from gradscope.scene.timeline.lanes import Bar, LevelAt
+from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace.schema import Error, Frame, GraphTask, Node, NodeBegin, NodeEnd, Stack, Thread
 from gradscope.trace.spec import Violation
 from gradscope.trace.trace import Trace

@@ -199,8 +199,8 @@ class Watcher:
     def step_begins(self, optimizer: Any) -> None:
         self.told.append(type(optimizer).__name__)
 
-    def step_ends(self) -> None:
-        self.told.append("end")
+    def step_ends(self, *, nested: bool) -> None:
+        self.told.append("end" + " of a part" * nested)
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args: 0

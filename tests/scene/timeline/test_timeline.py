@@ -7,12 +7,9 @@ from gradscope.errors import EmptyTraceError, UnknownNameError
 from gradscope.scene.choices import SortBy
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.timeline.events import EventLine, event_list
+from gradscope.scene.timeline.lanes import Bar, LaneKind, LevelAt, TimeLane
 from gradscope.scene.timeline.timeline import (
-    Bar,
-    LaneKind,
-    LevelAt,
     TaskTimeline,
-    TimeLane,
     TimelineOptions,
     TimelineScene,
     timeline_scene,

@@ -191,18 +191,19 @@ def _itself(text: str) -> str:
 def _together(loop: Loop, one: Optimizer, other: Optimizer) -> int:
     """How often both stepped without a backward in between, and not inside each other's step."""
     fills = [each.t for each in loop.moments(one) if each.beat is Beat.FILLED]
-    beats = sorted(
-        [(step.t, 1) for step in one.steps if found_gradients(step)]
-        + [(step.t, 2) for step in other.steps if found_gradients(step)]
-        + [(t, 0) for t in fills]
-    )  # fmt: skip
+    times = [[step.t for step in each.steps if found_gradients(step)] for each in (one, other)]
     spans = loop.trace.table(Span)
     steps = spans["phase"] == Phase.OPTIMIZER
     begins, ends = spans["begin"][steps], spans["end"][steps]
-    return sum(
-        {a, b} == {1, 2} and not ((begins <= before) & (after <= ends)).any()
-        for (before, a), (after, b) in pairwise(beats)
-    )
+
+    def is_part(t: int, others: list[int]) -> bool:
+        """Whether a step goes on that ends as a step of the other one."""
+        return any(((begins <= t) & (t < each) & (each <= ends)).any() for each in others)
+
+    beats = [(t, 0) for t in fills]
+    for which, (own, others) in enumerate((times, times[::-1]), 1):
+        beats += [(t, which) for t in own if not is_part(t, others)]
+    return sum({a, b} == {1, 2} for (_, a), (_, b) in pairwise(sorted(beats)))
 
 
 def _is_anothers(trace: Trace, loop: Loop, pair: tuple[Optimizer, Optimizer]) -> bool:

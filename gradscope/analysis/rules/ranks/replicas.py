@@ -244,9 +244,11 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
         name, stack = everywhere
         site = own_site(trace, stack)
         why = f"all ranks wrote it before, with {name}{at(site)}: each has its own numbers"
+    differs = f"the norm of {of} is {by_rank}"
+    if len({*values.values()}) == 1:
+        differs = f"the bits of {of} differ, while its norm is {by_rank}"
     return Found(
-        message=f"Replicas differ from step {drift.number} on: the norm of {of} is {by_rank}"
-        f"{at(site)}",
+        message=f"Replicas differ from step {drift.number} on: {differs}{at(site)}",
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
         why=why,

@@ -85,7 +85,7 @@ class ShardRows:
         self._shards: list[tuple[int, tuple[int, ...], str, int]] = []
         self._gathered: list[tuple[int, list[int], list[str]]] = []
         self._groups: dict[RankGroup, int] = {}
-        self._replicated: list[tuple[int, list[int]]] = []
+        self._replicated: list[tuple[int, list[int], Buckets]] = []
         self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
         self._collectives: list[tuple[Any, ...]] = []
         self.leaves: Callable[[], list[Any]] = list
@@ -216,7 +216,7 @@ class ShardRows:
     def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Buckets) -> None:
         """Parameters that are kept equal on all ranks of a group."""
         numbers, number = [self._number_of(each) for each in parameters], self._group(group)
-        self._replicated.append((number, numbers))
+        self._replicated.append((number, numbers, buckets))
         if self._works is not None:
             self._works.replicated(ReplicatedModel(number, numbers, buckets))
 
@@ -252,7 +252,12 @@ class ShardRows:
     def _flush_groups(self) -> None:
         block = self._writer.block
         put(block, ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
-        put(block, Replicated, ("group", "parameters"), self._replicated)
+        replicated = [
+            (group, numbers)
+            for group, numbers, buckets in take_all(self._replicated)
+            if not buckets.differ_on_purpose
+        ]
+        put(block, Replicated, ("group", "parameters"), replicated)
         if self._works is not None:
             self._collectives += self._works.flush(last=self.last)
         put(block, Collective, COLUMNS, self._collectives)

@@ -144,15 +144,21 @@ class Contexts:
         place.optimizers.append(self.spans.begin(name, Phase.OPTIMIZER))
         self.changed(state, place)
 
-    def leave_optimizer(self) -> None:
-        """An optimizer's step, and with it a step of the training, ends in the calling thread."""
+    def leave_optimizer(self, *, nested: bool = False) -> None:
+        """An optimizer's step, and with it a step of the training, ends in the calling thread.
+
+        `nested`: it was a part of another optimizer's step, which goes on.
+        """
         state = self._local.state
         place = self.threads.of(state)
         if place.optimizers:  # else it began during a pause
             self.spans.end(place.optimizers.pop())
+            if not nested:
+                place.optimizers.clear()  # of steps that raised
             self.changed(state, place)
         self.steps.is_told = True
-        self.steps.begin()
+        if not nested:
+            self.steps.begin()
 
     def backward_ended(self) -> None:
         """Without reported steps, the end of a backward that is called repeatedly ends a step.

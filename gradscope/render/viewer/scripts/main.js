@@ -13,6 +13,7 @@ import { Findings, Slowest } from "./panels/lists.js";
 import { Outline, made } from "./panels/outline.js";
 import { Legend } from "./panels/legend.js";
 import { Menus } from "./ranks/menus.js";
+import { RankLanes } from "./ranks/rank_lanes.js";
 import { Colours } from "./paint/paint.js";
 import { keyOf } from "./core/picture.js";
 import { Memory } from "./panels/memory.js";
@@ -208,6 +209,7 @@ async function begin() {
   app.view = graph.view;
   const graphs = new Graphs(app);
   const timeline = new Timeline(graphs, colours, card);
+  new RankLanes(timeline);
   const outline = new Outline(app);
   new Details(graphs);
   const legend = new Legend(app);

@@ -2,6 +2,7 @@
 
 import { definitions, link, listed, made } from "./outline.js";
 import { SEVERITIES, toLine } from "./lists.js";
+import { RankHeat } from "../ranks/rank_heat.js";
 import { waitsBetweenRanks } from "../ranks/waits.js";
 import { byteCount, count, duration, plural } from "../core/words.js";
 
@@ -27,6 +28,7 @@ export class Summary {
     const counted = [summary.steps && `${plural(summary.steps, "step")}${summary.ranks ? ` on ${plural(summary.ranks, "rank")}` : ""}`, plural(summary.backwards, "backward"), plural(whole.nodes, "node"), plural(whole.events, "event")];
     this.element.append(made("p", "under", counted.filter(Boolean).join(", ")));
     this.worst();
+    if (app.model.facts.heat) new RankHeat(timeline, this.element);
     this.element.append(...waitsBetweenRanks(timeline));
     this.times();
     this.slowest();

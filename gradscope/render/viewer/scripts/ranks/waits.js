@@ -2,6 +2,7 @@
 
 import { link, listed, made } from "../panels/outline.js";
 import { duration } from "../core/words.js";
+import { ranksNamed } from "./rank_rows.js";
 
 const LONGEST = 3;
 
@@ -14,14 +15,36 @@ export function waitsBetweenRanks(timeline) {
   const found = [made("h3", "", "Waits between ranks (inferred)")];
   if (!waits.length) found.push(made("p", "soft", "No rank waited for another one in a collective that was recorded."));
   else {
-    found.push(listed(waits.get("begin").keys(), (row) => [
-      link(`rank ${waits.get("rank")[row]} waited ${duration(waits.get("ns")[row])} for rank ${waits.get("on")[row]}`, () => showWait(timeline, row)),
-      made("div", "soft", [waits.text("name", row), ...(waits.get("step")[row] < 0 ? [] : [`step ${waits.get("step")[row]}`])].join(", ")),
-    ], LONGEST));
+    found.push(listed(waitsTogether(waits), (rows) => waitItem(timeline, rows), LONGEST));
   }
   const notes = [...facts.summary.waiting, ...(facts.clock ? [`clocks: ${facts.clock}`] : [])];
   found.push(made("p", "soft", `${notes.join("; ")}.`));
   return found;
+}
+
+/** The rows of waits, with those that ended with the same call in one. @param {import("../core/data.js").Table} waits @returns {number[][]} */
+function waitsTogether(waits) {
+  const [on, begin, ns] = ["on", "begin", "ns"].map((name) => waits.get(name));
+  /** @type {Map<string, number[]>} */
+  const found = new Map();
+  for (const row of begin.keys()) {
+    const key = `${on[row]} ${begin[row] + ns[row]} ${waits.text("name", row)}`;
+    if (!found.has(key)) found.set(key, []);
+    found.get(key)?.push(row);
+  }
+  return [...found.values()];
+}
+
+/** @param {import("../time/timeline.js").Timeline} timeline @param {number[]} rows the longest first */
+function waitItem(timeline, rows) {
+  const { waits } = timeline.app.model.tables;
+  const [row] = rows;
+  const [rank, step, ns, on] = ["rank", "step", "ns", "on"].map((name) => waits.get(name)[row]);
+  const who = ranksNamed(rows.map((each) => waits.get("rank")[each]).sort((one, other) => one - other));
+  return [
+    link(`${who} waited ${rows.length > 1 ? "up to " : ""}${duration(ns)} for rank ${on}`, () => showWait(timeline, row)),
+    made("div", "soft", [waits.text("name", row), ...(step < 0 ? [] : [`step ${step}`]), ...(rows.length > 1 ? [`longest on rank ${rank}`] : [])].join(", ")),
+  ];
 }
 
 /** Show the rank that waited, in its step, and when. @param {import("../time/timeline.js").Timeline} timeline @param {number} row */
