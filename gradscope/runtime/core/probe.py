@@ -146,8 +146,9 @@ class RankListener(Protocol):
 
     # the collective whose span has this token began
     def exchanges(
-        self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType
-    ) -> None: ...
+        self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType,
+        name: str, caller: str,
+    ) -> None: ...  # fmt: skip
     # DistributedDataParallel keeps parameters equal
     def replicated(self, group: Any, parameters: Sequence[Any]) -> None: ...
     # all gradients of a bucket have arrived; returns what the other two, on any thread, are given

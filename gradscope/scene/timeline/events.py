@@ -11,7 +11,7 @@ from itertools import islice
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.names import NodeNames, node_names
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.analysis.ranks.buckets import Buckets
+from gradscope.analysis.timing.buckets import Buckets
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.cells import kind_in_words
 from gradscope.scene.readable import byte_count, count, plural

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from gradscope.analysis.identity.backwards import backward_numbered, backward_numbers, backwards
 from gradscope.analysis.identity.steps import step_ids
-from gradscope.analysis.ranks.buckets import BucketRun, Buckets
 from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.analysis.ranks.waits import rank_waits
+from gradscope.analysis.timing.buckets import BucketRun, Buckets
 from gradscope.analysis.timing.own_work import OwnWork
 from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.errors import EmptyTraceError

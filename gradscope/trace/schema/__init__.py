@@ -70,8 +70,8 @@ SINCE = {
     "compilation": (1, 14),
     "graph_break": (1, 14),
     "region": (1, 14),
-    "work": (1, 16),
     "bucket": (1, 16),
+    "work": (1, 16),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.analysis.ranks.buckets import Buckets
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
+from gradscope.analysis.timing.buckets import Buckets
 from gradscope.scene.timeline.events import event_list
 from gradscope.scene.timeline.timeline import LaneKind, TimelineOptions, timeline_scene
 from gradscope.trace.schema import (
@@ -82,7 +82,7 @@ def test_each_bucket_is_reduced_on_a_thread_of_its_own_after_it_is_ready(house: 
     trace = trained(house)
     spans = {row.id: row for row in trace.rows(Span)}
     names = {row.id: row.name for row in trace.rows(Thread)}
-    reduced = [row for row in spans.values() if "bucket" in row.name]
+    reduced = [spans[row.span] for row in trace.rows(Collective) if row.bucket != NONE]
 
     assert {names[row.thread] for row in reduced} == {"collectives"}
     assert {row.phase for row in reduced} == {Phase.COLLECTIVE}
@@ -161,11 +161,12 @@ def together(house: House, script: str = TRAIN, *, code: int = 0) -> Trace:
 @needs_mpi
 def test_ranks_call_the_same_and_nothing_is_found(house: House) -> None:
     trace = together(house)
-    (group,) = trace.once(grouped_calls)
+    groups = {group.reduces: group for group in trace.once(grouped_calls)}
 
     assert check(trace) == []
-    assert group.parted == {}
-    assert len(group.together) == 1 + 1 + 7 + 3 + 2, "parameters, order, buckets, losses, the end"
+    assert [group.parted for group in groups.values()] == [{}, {}]
+    assert len(groups[True].together) == 7
+    assert len(groups[False].together) == 1 + 1 + 3 + 2, "parameters, order, losses, the end"
     assert [each.message for each in inspect(trace).findings] == []
 
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import Exchange, RankGroup
 
 
+COLLECTIVE = (
+    "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
+)  # fmt: skip
+
+
 def _unknown(_: object) -> int:
     return NONE
 
@@ -38,18 +43,29 @@ class RankRows:
         self._groups: dict[RankGroup, int] = {}
         self._replicated: list[tuple[int, list[int]]] = []
         self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
-        self._collectives: list[tuple[int, int, int, tuple[int, ...], int]] = []
+        self._collectives: list[tuple[Any, ...]] = []
         self._buckets: list[tuple[int, int, int, list[int], int, int]] = []
 
     def exchanges(self, token: Any, passed: Exchange) -> None:
         """A collective, whose span has this token, began."""
         self.exchanges_at(token, passed, self.site_of(passed.frame))
 
-    def exchanges_at(self, token: Any, passed: Exchange, stack: int) -> None:
-        """The same, for a line that is known already."""
+    def exchanges_at(
+        self,
+        token: Any,
+        passed: Exchange,
+        stack: int,
+        bucket: int = NONE,
+        parameters: Sequence[int] = (),
+    ) -> None:
+        """The same, for a line that is known already. `bucket`: its number, if it is one."""
         group = NONE if passed.group is None else self._group(passed.group)
-        dtype = self._dtype_text(passed.dtype)
-        self._collectives.append((token, group, stack, tuple(passed.shape), dtype))
+        dtype, intern = self._dtype_text(passed.dtype), self._writer.intern
+        holds = "" if bucket == NONE else "gradients"
+        self._collectives.append((
+            token, group, stack, tuple(passed.shape), dtype, intern(passed.caller), bucket,
+            intern(holds), [*parameters],
+        ))  # fmt: skip
 
     def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
         """Parameters that are kept equal on all ranks of a group."""
@@ -77,8 +93,8 @@ class RankRows:
         self._put(ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
         replicated = [(group, self._ids(several)) for group, several in take_all(self._replicated)]
         self._put(Replicated, ("group", "parameters"), replicated)
-        columns = "span", "group", "stack", "shape", "dtype"
-        self._put(Collective, columns, self._collectives)
+        collectives = [(*row[:-1], self._ids(row[-1])) for row in take_all(self._collectives)]
+        self._put(Collective, COLLECTIVE, collectives)
         buckets = [
             (span, number, task, self._ids(parameters), size, ready)
             for span, number, task, parameters, size, ready in take_all(self._buckets)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscope.record.from_runtime.cold.rank_rows import RankRows
 from gradscope.trace.schema import NONE, Phase
+from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.watch.listener import Exchange, RankGroup
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.session import Session
 
-GOES_ON = ", asynchronous"
+NAME, REDUCES = "all_reduce", "DistributedDataParallel"
 
 
 class ReadyBucket(NamedTuple):
@@ -47,10 +48,11 @@ class RankNotes:
         self.ranks.site_of, self.ranks.ids = session.sites.of, session.ids
 
     def exchanges(
-        self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType
-    ) -> None:
+        self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType,
+        name: str, caller: str,
+    ) -> None:  # fmt: skip
         among = None if group is None else RankGroup(*group)
-        self.ranks.exchanges(token, Exchange(among, shape, dtype, frame))
+        self.ranks.exchanges(token, Exchange(among, shape, dtype, frame, name, caller=caller))
 
     def replicated(self, group: Any, parameters: Sequence[Any]) -> None:
         self.ranks.replicated(RankGroup(*group), parameters)
@@ -62,7 +64,8 @@ class RankNotes:
         session = self._session
         contexts, array = session.contexts, flat._array
         ready = ReadyBucket(
-            number, Exchange(RankGroup(*group), array.shape, array.dtype, frame),
+            number,
+            Exchange(RankGroup(*group), array.shape, array.dtype, frame, NAME, caller=REDUCES),
             session.sites.of(frame), contexts.task_of(contexts.threads.local.state),
             [self._number_of(each) for each in parameters], array.nbytes,
             perf_counter_ns() - session.start, [],
@@ -72,10 +75,9 @@ class RankNotes:
         return ready
 
     def bucket_reduce_begins(self, token: ReadyBucket) -> None:
-        name = f"all_reduce of bucket {token.number}{GOES_ON}"
-        span = self._session.contexts.spans.begin(name, Phase.COLLECTIVE)
+        span = self._session.contexts.spans.begin(f"{NAME}{GOES_ON}", Phase.COLLECTIVE)
         token.spans.append(span)
-        self.ranks.exchanges_at(span, token.passed, token.stack)
+        self.ranks.exchanges_at(span, token.passed, token.stack, token.number, token.parameters)
         self._note(token, span)
 
     def bucket_reduce_ends(self, token: ReadyBucket) -> None:

@@ -14,7 +14,9 @@ GOES_ON = ", asynchronous"
 
 
 @contextmanager
-def told(name: str, group: Any, tensor: Any = None, *, goes_on: bool = False) -> Iterator[None]:
+def told(
+    name: str, group: Any, tensor: Any = None, *, goes_on: bool = False, caller: str = ""
+) -> Iterator[None]:
     """Report a call of a collective, of the function that calls the caller, as a span."""
     here = probe.here
     if here is None:
@@ -24,7 +26,7 @@ def told(name: str, group: Any, tensor: Any = None, *, goes_on: bool = False) ->
     token = here.span_begins(name + GOES_ON * goes_on, "collective")
     try:
         frame = sys._getframe(2)  # of the generator's caller: the function with this name
-        here.exchanges(token, *_described(group, tensor), frame)
+        here.exchanges(token, *_described(group, tensor), frame, name, caller)
         yield
     finally:
         here.span_ends(token)

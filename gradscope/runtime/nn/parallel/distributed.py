@@ -335,7 +335,7 @@ def _broadcast(group: ProcessGroup, tensors: Sequence[Any]) -> None:
         by_dtype.setdefault(each._array.dtype, []).append(each)
     for several in by_dtype.values():
         flat = np.concatenate([each._array.reshape(-1) for each in several])
-        with told("broadcast", group, wrap(flat)):
+        with told("broadcast", group, wrap(flat), caller="DistributedDataParallel"):
             progress.run(_broadcast_work(group, flat))
         ends = np.cumsum([each._array.size for each in several])[:-1]
         for each, part in zip(several, np.split(flat, ends), strict=True):

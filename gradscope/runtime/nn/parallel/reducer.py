@@ -139,7 +139,7 @@ class Reducer:
         ends = np.zeros(len(self.parameters) + 1, np.int64)
         ends[: len(places)] = np.cumsum([len(each) for each in places])
         together = np.concatenate([flat, ends])
-        with told("broadcast", group, wrap(together)):
+        with told("broadcast", group, wrap(together), caller=WRITER):
             progress.run(Work("broadcast", group, lambda: group.transport.broadcast(together, 0)))
         flat, ends = together[: flat.size], together[flat.size :]
         parts = np.split(flat, ends[ends > 0][:-1])
