@@ -139,6 +139,12 @@ def loop_around(trace: Trace, site: Site) -> Site | None:
     return around[-1].site if around else None
 
 
+def is_after_the_loops(trace: Trace, line: Site, site: Site) -> bool:
+    """Whether a line is below all loops around another one, in the same file."""
+    around = _loops_around(trace, site)[:1]
+    return any(each.file.name == line.file and line.line > each.found.end for each in around)
+
+
 def ending_early(trace: Trace, site: Site) -> Site | None:
     """The only branch in the loops around a line that leaves them, or a round of them."""
     around = _loops_around(trace, site)

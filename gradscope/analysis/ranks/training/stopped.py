@@ -10,7 +10,11 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
-from gradscope.analysis.ranks.training.branches import ending_early, loop_around
+from gradscope.analysis.ranks.training.branches import (
+    ending_early,
+    is_after_the_loops,
+    loop_around,
+)
 from gradscope.analysis.ranks.whose import endings
 from gradscope.trace.schema import NONE, Accumulate, GraphTask
 from gradscope.trace.trace import Trace
@@ -84,19 +88,21 @@ def _stopped(trace: Trace, ranks: list[_Ran]) -> StoppedRanks | None:
         waiting = [each for each in ranks if LEFT_ALONE.search(each.ending)]
         left = [each for each in ranks if each.ending == OK]
     many = max((len(each.ended) for each in left), default=0)
-    if not waiting or not many or any(len(each.ended) < many for each in waiting):
-        return None
+    if not waiting or not many or any(len(each.ended) != many for each in waiting):
+        return None  # or else some of what they did is not recorded
     first, gone = waiting[0], left[0]
     tasks = gone.part.trace.table(GraphTask)
     last = tasks.row(gone.ended[-1])
     own = gone.part.trace
-    called = own_site(own, last.stack)
+    called, then = own_site(own, last.stack), _then(trace, gone.part.rank, last.end)
+    if then and not is_after_the_loops(own, own_site(trace, then.stack), called):
+        return None  # it may wait for a collective that others do not call in their loop
     return StoppedRanks(
         tuple(each.part.rank for each in left),
         many,
         loop_around(own, called),
         ending_early(own, called),
-        _then(trace, gone.part.rank, last.end),
+        then,
         tuple(each.part.rank for each in waiting),
         len(first.ended),
         first.ended[-1] if first.cut_off == NONE else first.cut_off,
