@@ -20,6 +20,7 @@ from gradscope.analysis.nonfinite.births import Birth, births, may_be_given, not
 from gradscope.analysis.nonfinite.lineage import without_operands
 from gradscope.analysis.nonfinite.masked import MaskedOut
 from gradscope.analysis.nonfinite.places import BirthPlaces, PlaceInWords
+from gradscope.analysis.nonfinite.receives import may_be_filled_later
 from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.nonfinite.zeros import made_zero_by
@@ -49,7 +50,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
     Gradients that a GradScaler discarded until it had found its scale are not reported. A NaN or
     Inf that reached no loss, no gradient and no parameter that needs one is a note: it was masked
     out, or belongs to a metric. So is one that reached only gradients from `autograd.grad` if all
-    later values are finite.
+    later values are finite, and one in memory that the same line receives from another rank.
 
     A NaN produced from an Inf is reported with the origin of that Inf, and so is the backward of a
     call whose own result was not finite. Gradients that overflow in one backward are reported once.
@@ -84,6 +85,8 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         place = places.described(birth)
         told = _found(places, birth, place, times)
         harmless = _harmless(trace, birth, last, masked_out=places.key(birth) in masked)
+        if not harmless and may_be_filled_later(trace, birth, place.site.place):
+            harmless = "this line also receives tensors, and may have filled it later"
         if harmless:
             message = f"{told.message}; {harmless}"
             told = replace(told, message=message, severity=Severity.NOTE)
