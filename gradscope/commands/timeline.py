@@ -15,7 +15,7 @@ from gradscope.commands.options.arguments import (
 )
 from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.errors import UsageError
-from gradscope.scene.choices import Heat, SortBy
+from gradscope.scene.choices import RankHeat, SortBy
 
 if TYPE_CHECKING:
     from gradscope.render.terminal.terminal import Terminal
@@ -44,7 +44,7 @@ def timeline(
         typer.Option(help="Order of the nodes: order (as they ran) or time.", metavar="BY"),
     ] = SortBy.ORDER,
     ranks: Annotated[
-        Heat | None,
+        RankHeat | None,
         typer.Option(
             help="Show all ranks by step: time, gradient (norm), non-finite or alike.",
             metavar="WHAT",
@@ -56,7 +56,7 @@ def timeline(
     width: Width = None,
 ) -> None:
     """Show steps and backwards over time."""
-    from gradscope.render.views.ranks import columns_in
+    from gradscope.render.views.rank_views import columns_in
     from gradscope.render.views.timeline import event_lines, timeline_lines
     from gradscope.scene.timeline.events import event_list
     from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
@@ -77,14 +77,14 @@ def timeline(
 
 
 def _show_ranks(
-    trace: "Trace", what: Heat, out: "Terminal", rows: int | None, *, as_json: bool
+    trace: "Trace", what: RankHeat, out: "Terminal", rows: int | None, *, as_json: bool
 ) -> None:
     """Show all ranks by step, or print the numbers."""
     import orjson
 
     from gradscope.analysis.ranks.heat import rank_steps
-    from gradscope.render.views.ranks import columns_in, heat_lines
-    from gradscope.scene.timeline.ranks import heat_facts, heat_scene
+    from gradscope.render.views.rank_views import columns_in, heat_lines
+    from gradscope.scene.timeline.rank_heat import heat_facts, heat_scene
     from gradscope.scene.timeline.timeline import MOST_RANKS
 
     found = trace.once(rank_steps)

@@ -37,7 +37,7 @@ class SortBy(StrEnum):
     TIME = "time"  # those that took longest first
 
 
-class Heat(StrEnum):
+class RankHeat(StrEnum):
     """What a table of ranks and steps shows."""
 
     TIME = "time"

@@ -13,15 +13,15 @@ from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.timing.own_work import OwnWork
 from gradscope.analysis.timing.schedule import Execution, HookCall, Schedule, schedule
 from gradscope.errors import EmptyTraceError
-from gradscope.scene.choices import Heat, SortBy
+from gradscope.scene.choices import RankHeat, SortBy
 from gradscope.scene.graph.backwards import title_of
 from gradscope.scene.kinds import NodeKind, kind_of
 from gradscope.scene.readable import ACCUMULATED, count, duration, plural
 from gradscope.scene.table_scenes import TableScene
 from gradscope.scene.timeline.lanes import Bar, LaneKind, LevelAt, TimeLane
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
+from gradscope.scene.timeline.rank_heat import HeatScene, heat_scene
 from gradscope.scene.timeline.rank_lanes import RankLanes, rank_lanes
-from gradscope.scene.timeline.ranks import HeatScene, heat_scene
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline_rows import TimelineRow, rows_of
 from gradscope.scene.timeline.waits import wait_table
@@ -115,7 +115,7 @@ def timeline_scene(trace: Trace, options: TimelineOptions | None = None) -> Time
 
 def _ranks(trace: Trace, options: TimelineOptions) -> HeatScene | None:
     found = trace.once(rank_steps)
-    return None if found is None else heat_scene(found, Heat.TIME, options.columns, MOST_RANKS)
+    return None if found is None else heat_scene(found, RankHeat.TIME, options.columns, MOST_RANKS)
 
 
 def _waits(trace: Trace, options: TimelineOptions) -> TableScene | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.ranks.heat import rank_steps
 from gradscope.analysis.report import inspect
-from gradscope.scene.choices import Heat
+from gradscope.scene.choices import RankHeat
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.report import headline, report_tables
-from gradscope.scene.timeline.rank_lanes import rank_lanes
-from gradscope.scene.timeline.ranks import (
+from gradscope.scene.timeline.rank_heat import (
     MOST,
     NOT_RECORDED,
     SAME,
@@ -18,6 +17,7 @@ from gradscope.scene.timeline.ranks import (
     heat_facts,
     heat_scene,
 )
+from gradscope.scene.timeline.rank_lanes import rank_lanes
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace.schema import NONE
@@ -75,7 +75,7 @@ def test_many_ranks_that_waited_for_one_are_one_row() -> None:
 def test_ranks_with_the_same_levels_are_one_row() -> None:
     found = rank_steps(several_ranks(9, slow={(7, 1): 5 * MS}))
     assert found is not None
-    scene = heat_scene(found, Heat.TIME, 60, 14)
+    scene = heat_scene(found, RankHeat.TIME, 60, 14)
 
     assert scene.columns == (0, 1, 2)
     assert scene.rows == (
@@ -83,14 +83,14 @@ def test_ranks_with_the_same_levels_are_one_row() -> None:
         HeatRow("rank 7", (SAME, MOST, SAME)),
     )
     assert scene.notes == ("slowest: rank 7, step 1, 5.00 ms, 5 × the median",)
-    assert heat_facts(found, Heat.TIME)["rows"] == [[0, 1, 2, 3, 4, 5, 6, 8], [7]]
+    assert heat_facts(found, RankHeat.TIME)["rows"] == [[0, 1, 2, 3, 4, 5, 6, 8], [7]]
 
 
 def test_many_different_ranks_fit_into_few_rows() -> None:
     slow = {(rank, rank): (2 + rank % 3) * MS for rank in range(20)}
     found = rank_steps(several_ranks(24, steps=20, slow=slow))
     assert found is not None
-    scene = heat_scene(found, Heat.TIME, 10, 6)
+    scene = heat_scene(found, RankHeat.TIME, 10, 6)
 
     assert scene.columns == tuple(range(0, 20, 2))
     assert [row.title for row in scene.rows] == [
@@ -98,24 +98,24 @@ def test_many_different_ranks_fit_into_few_rows() -> None:
     ]  # fmt: skip
     assert scene.rows[0].levels == (SAME, MOST, *[SAME] * 8)
     assert "a column is 2 steps, and shows the highest level" in scene.notes
-    assert len(heat_scene(found, Heat.TIME, 60, 0).rows) == 21
+    assert len(heat_scene(found, RankHeat.TIME, 60, 0).rows) == 21
 
 
 def test_what_was_not_recorded_is_said() -> None:
     found = rank_steps(several_ranks(2))
     assert found is not None
 
-    for what in (Heat.TIME, Heat.GRADIENT, Heat.NON_FINITE):
+    for what in (RankHeat.TIME, RankHeat.GRADIENT, RankHeat.NON_FINITE):
         scene = heat_scene(found, what, 60, 14)
         assert [row.levels for row in scene.rows] == [(NONE,) * 3]
         assert scene.notes == (NOT_RECORDED[what],)
-    assert heat_facts(found, Heat.GRADIENT)["cells"] == [[None] * 3] * 2
+    assert heat_facts(found, RankHeat.GRADIENT)["cells"] == [[None] * 3] * 2
 
 
 def test_groups_that_differ_are_rows() -> None:
     found = rank_steps(several_ranks(3))
     assert found is not None
-    scene = heat_scene(found, Heat.ALIKE, 60, 14)
+    scene = heat_scene(found, RankHeat.ALIKE, 60, 14)
 
     assert [row.levels[0] - SAME for row in scene.rows] == [0, 1, 2]
     assert scene.notes == ("first difference: rank 1, step 0",)

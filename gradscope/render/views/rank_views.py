@@ -10,9 +10,9 @@ from rich.text import Text
 from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.plot import TimeAxis, busy_cells, painted, ruler
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, GOOD, SOFT, WARN
-from gradscope.scene.choices import Heat
+from gradscope.scene.choices import RankHeat
+from gradscope.scene.timeline.rank_heat import LESS, LEVEL_WORDS, MORE, MOST, MUCH, SAME, HeatScene
 from gradscope.scene.timeline.rank_lanes import RankLanes
-from gradscope.scene.timeline.ranks import LESS, LEVEL_WORDS, MORE, MOST, MUCH, SAME, HeatScene
 from gradscope.trace.schema import NONE
 
 GAP = "  "
@@ -69,8 +69,8 @@ def _ruler(columns: tuple[int, ...]) -> str:
     return drawn
 
 
-def _signs(what: Heat, charset: Charset) -> dict[int, str]:
-    if what is Heat.ALIKE:
+def _signs(what: RankHeat, charset: Charset) -> dict[int, str]:
+    if what is RankHeat.ALIKE:
         letters = enumerate("bcdefghijklmnopqrstuvwxyz", MORE)
         signs = {SAME: charset.text("·"), **dict(letters)}
     elif charset.plain:

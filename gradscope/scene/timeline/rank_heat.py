@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gradscope.analysis.lookups import Ids, grouped
 from gradscope.analysis.ranks.heat import Floats, RankSteps
 from gradscope.analysis.ranks.whose import listed
-from gradscope.scene.choices import Heat
+from gradscope.scene.choices import RankHeat
 from gradscope.scene.readable import count, duration, plural
 from gradscope.trace.schema import NONE
 
@@ -21,38 +21,38 @@ Facts: TypeAlias = dict[str, Any]
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 TITLES = {
-    Heat.TIME: "time of each step, without recorded waits for other ranks",
-    Heat.GRADIENT: "norm of all gradients in each step",
-    Heat.NON_FINITE: "recorded tensors with NaN or Inf in each step",
-    Heat.ALIKE: "ranks that did the same in each step",
+    RankHeat.TIME: "time of each step, without recorded waits for other ranks",
+    RankHeat.GRADIENT: "norm of all gradients in each step",
+    RankHeat.NON_FINITE: "recorded tensors with NaN or Inf in each step",
+    RankHeat.ALIKE: "ranks that did the same in each step",
 }
 NOT_RECORDED = {
-    Heat.TIME: "no step has ended",
-    Heat.GRADIENT: "no gradients were measured; record it with --level engine or values",
-    Heat.NON_FINITE: "values of tensors are not recorded; record it with --level values",
-    Heat.ALIKE: "there are no steps",
+    RankHeat.TIME: "no step has ended",
+    RankHeat.GRADIENT: "no gradients were measured; record it with --level engine or values",
+    RankHeat.NON_FINITE: "values of tensors are not recorded; record it with --level values",
+    RankHeat.ALIKE: "there are no steps",
 }
-LIMITS = {Heat.TIME: (0.8, 1.25, 2.0, 4.0), Heat.GRADIENT: (0.1, 2.0, 10.0, 100.0)}
+LIMITS = {RankHeat.TIME: (0.8, 1.25, 2.0, 4.0), RankHeat.GRADIENT: (0.1, 2.0, 10.0, 100.0)}
 """Factors of the median that separate the levels."""
 LESS, SAME, MORE, MUCH, MOST = range(5)
 """Levels; NONE: nothing was recorded. Groups that are alike have the levels from SAME on."""
 LEVEL_WORDS = {
-    Heat.TIME: {
+    RankHeat.TIME: {
         LESS: "below 0.8 × the median of the step",
         SAME: "about the median of the step",
         MORE: "from 1.25 × on",
         MUCH: "from 2 × on",
         MOST: "from 4 × on",
     },
-    Heat.GRADIENT: {
+    RankHeat.GRADIENT: {
         LESS: "below 0.1 × the median",
         SAME: "up to 2 × the median",
         MORE: "from 2 × on",
         MUCH: "from 10 × on",
         MOST: "from 100 × on",
     },
-    Heat.NON_FINITE: {SAME: "none", MOST: "some"},
-    Heat.ALIKE: {SAME: "the largest group", MORE: "the second one, and so on"},
+    RankHeat.NON_FINITE: {SAME: "none", MOST: "some"},
+    RankHeat.ALIKE: {SAME: "the largest group", MORE: "the second one, and so on"},
 }
 
 
@@ -68,14 +68,14 @@ class HeatRow:
 class HeatScene:
     """A table of levels."""
 
-    what: Heat
+    what: RankHeat
     title: str
     columns: tuple[int, ...]  # the number of the first step of each column
     rows: tuple[HeatRow, ...]
     notes: tuple[str, ...]
 
 
-def heat_scene(found: RankSteps, what: Heat, columns: int, rows: int) -> HeatScene:
+def heat_scene(found: RankSteps, what: RankHeat, columns: int, rows: int) -> HeatScene:
     """At most so many columns and rows; 0 rows: all."""
     levels = heat_levels(found, what)
     width = math.ceil(len(found.steps) / columns)
@@ -95,11 +95,11 @@ def heat_scene(found: RankSteps, what: Heat, columns: int, rows: int) -> HeatSce
     )
 
 
-def heat_levels(found: RankSteps, what: Heat) -> Ids:
+def heat_levels(found: RankSteps, what: RankHeat) -> Ids:
     """The level of each rank and step."""
-    if what is Heat.NON_FINITE:
+    if what is RankHeat.NON_FINITE:
         return np.where(found.non_finite > 0, MOST, np.where(found.non_finite == 0, SAME, NONE))
-    if what is Heat.ALIKE:
+    if what is RankHeat.ALIKE:
         return np.where(found.alike == NONE, NONE, found.alike + SAME)
     values = cell_values(found, what)
     ratios = values / _medians(values, what)
@@ -107,19 +107,23 @@ def heat_levels(found: RankSteps, what: Heat) -> Ids:
     return np.where(np.isnan(values), NONE, levels)
 
 
-def cell_values(found: RankSteps, what: Heat) -> Floats:
+def cell_values(found: RankSteps, what: RankHeat) -> Floats:
     """The number in each cell; NaN where nothing was recorded."""
-    if what is Heat.GRADIENT:
+    if what is RankHeat.GRADIENT:
         return found.norm
-    numbers = {Heat.TIME: found.ns, Heat.NON_FINITE: found.non_finite, Heat.ALIKE: found.alike}
+    numbers = {
+        RankHeat.TIME: found.ns,
+        RankHeat.NON_FINITE: found.non_finite,
+        RankHeat.ALIKE: found.alike,
+    }
     return np.where(numbers[what] == NONE, np.nan, numbers[what])
 
 
-def _medians(values: Floats, what: Heat) -> Floats:
+def _medians(values: Floats, what: RankHeat) -> Floats:
     """What levels are relative to: times to those of all ranks in the step, norms to all others."""
     known = ~np.isnan(values)
     found = np.ones((1, values.shape[1]))
-    if what is Heat.GRADIENT:
+    if what is RankHeat.GRADIENT:
         found *= np.median(values[known]) if known.any() else 1.0
     else:
         for step in np.flatnonzero(known.any(axis=0)).tolist():
@@ -127,9 +131,9 @@ def _medians(values: Floats, what: Heat) -> Floats:
     return np.maximum(found, np.finfo(np.float64).tiny)
 
 
-def _extreme(found: RankSteps, what: Heat) -> str:
+def _extreme(found: RankSteps, what: RankHeat) -> str:
     """The cell that is furthest above the others, in words; "": none is."""
-    if what is Heat.ALIKE:
+    if what is RankHeat.ALIKE:
         apart = np.argwhere(found.alike > 0)
         if not len(apart):
             return "all ranks did the same in all steps"
@@ -139,9 +143,9 @@ def _extreme(found: RankSteps, what: Heat) -> str:
     ratios = np.where(np.isnan(values), -np.inf, values / _medians(values, what))
     rank, step = np.unravel_index(int(np.argmax(ratios)), values.shape)
     value, cell = values[rank, step], _cell(found, int(rank), int(step))
-    if what is Heat.NON_FINITE:
+    if what is RankHeat.NON_FINITE:
         return f"most: {cell}, {plural(int(value), 'tensor')}" if value else "none"
-    if what is Heat.GRADIENT:
+    if what is RankHeat.GRADIENT:
         return f"largest: {cell}, {value:.4g}"
     return f"slowest: {cell}, {duration(int(value))}, {ratios[rank, step]:.3g} × the median"
 
@@ -173,13 +177,13 @@ def _rows(ranks: tuple[int, ...], levels: Ids, most: int) -> list[HeatRow]:
     return made
 
 
-def heat_facts(found: RankSteps, what: Heat) -> dict[str, object]:
+def heat_facts(found: RankSteps, what: RankHeat) -> dict[str, object]:
     """The same as `heat_scene` for programs: all cells, and the ranks that share a row."""
     values, levels = cell_values(found, what), heat_levels(found, what)
     same = grouped(range(len(found.ranks)), lambda at: levels[at].tobytes())
     return {
         "shows": str(what),
-        "unit": "ns" if what is Heat.TIME else "",
+        "unit": "ns" if what is RankHeat.TIME else "",
         "ranks": [*found.ranks],
         "steps": [*found.steps],
         "cells": [[None if math.isnan(cell) else cell for cell in row] for row in values.tolist()],
@@ -192,12 +196,12 @@ def heat_columns(found: RankSteps, numbers: Collection[int]) -> tuple[Facts, Col
     """The same for the page: its words, and columns with all ranks of these steps in turn."""
     shown = np.flatnonzero(np.isin(found.steps, [*numbers]))
     columns: Columns = {}
-    for what in Heat:
+    for what in RankHeat:
         columns[str(what)] = heat_levels(found, what)[:, shown].ravel()
     for what, cells in (
-        (Heat.TIME, found.ns),
-        (Heat.GRADIENT, found.norm),
-        (Heat.NON_FINITE, found.non_finite),
+        (RankHeat.TIME, found.ns),
+        (RankHeat.GRADIENT, found.norm),
+        (RankHeat.NON_FINITE, found.non_finite),
     ):
         columns[f"{what}_value"] = cells[:, shown].ravel()
     facts: Facts = {
@@ -208,7 +212,7 @@ def heat_columns(found: RankSteps, numbers: Collection[int]) -> tuple[Facts, Col
                 "missing": NOT_RECORDED[what],
                 "levels": [[level, words] for level, words in LEVEL_WORDS[what].items()],
             }
-            for what in Heat
+            for what in RankHeat
         },
     }
     return facts, columns
