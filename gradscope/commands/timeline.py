@@ -56,7 +56,7 @@ def timeline(
     width: Width = None,
 ) -> None:
     """Show steps and backwards over time."""
-    from gradscope.render.views.ranks import columns_in
+    from gradscope.render.views.rank_views import columns_in
     from gradscope.render.views.timeline import event_lines, timeline_lines
     from gradscope.scene.timeline.events import event_list
     from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
@@ -83,8 +83,8 @@ def _show_ranks(
     import orjson
 
     from gradscope.analysis.ranks.heat import rank_steps
-    from gradscope.render.views.ranks import columns_in, heat_lines
-    from gradscope.scene.timeline.ranks import heat_facts, heat_scene
+    from gradscope.render.views.rank_views import columns_in, heat_lines
+    from gradscope.scene.timeline.rank_heat import heat_facts, heat_scene
     from gradscope.scene.timeline.timeline import MOST_RANKS
 
     found = trace.once(rank_steps)

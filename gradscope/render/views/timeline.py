@@ -21,7 +21,7 @@ from gradscope.render.terminal.plot import (
 )
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, SOFT, kind_style
 from gradscope.render.views.program import program_lines
-from gradscope.render.views.ranks import heat_lines, rank_lane_lines
+from gradscope.render.views.rank_views import heat_lines, rank_lane_lines
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.kinds import NodeKind
 from gradscope.scene.readable import duration

@@ -21,8 +21,8 @@ from gradscope.scene.readable import ACCUMULATED, byte_count, count, duration, p
 from gradscope.scene.table_scenes import TableScene
 from gradscope.scene.timeline.lanes import Bar, LaneKind, LevelAt, TimeLane
 from gradscope.scene.timeline.program import ProgramTimeline, program_timeline
+from gradscope.scene.timeline.rank_heat import HeatScene, heat_scene
 from gradscope.scene.timeline.rank_lanes import RankLanes, rank_lanes
-from gradscope.scene.timeline.ranks import HeatScene, heat_scene
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline_rows import TimelineRow, rows_of
 from gradscope.scene.timeline.waits import wait_table

@@ -16,8 +16,8 @@ from gradscope.analysis.timing.passages import PassageState
 from gradscope.errors import EmptyTraceError
 from gradscope.scene.choices import GraphOf
 from gradscope.scene.graph.graph import NO_GRADIENT
+from gradscope.scene.timeline.rank_heat import heat_columns
 from gradscope.scene.timeline.rank_lanes import exchange_columns
-from gradscope.scene.timeline.ranks import heat_columns
 from gradscope.scene.viewer.comparison import Against
 from gradscope.scene.viewer.first_view import limits, opening, summary_facts
 from gradscope.scene.viewer.forward import forward_tables

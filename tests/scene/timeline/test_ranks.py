@@ -9,8 +9,7 @@ from gradscope.scene.choices import RankHeat
 from gradscope.scene.graph.graph import graph_scene
 from gradscope.scene.graph.options import GraphOptions
 from gradscope.scene.report import headline, report_tables
-from gradscope.scene.timeline.rank_lanes import rank_lanes
-from gradscope.scene.timeline.ranks import (
+from gradscope.scene.timeline.rank_heat import (
     MOST,
     NOT_RECORDED,
     SAME,
@@ -18,6 +17,7 @@ from gradscope.scene.timeline.ranks import (
     heat_facts,
     heat_scene,
 )
+from gradscope.scene.timeline.rank_lanes import rank_lanes
 from gradscope.scene.timeline.steps import step_table
 from gradscope.scene.timeline.timeline import TimelineOptions, timeline_scene
 from gradscope.trace.schema import NONE

@@ -11,8 +11,8 @@ from gradscope.render.terminal.cells import Charset, line, wrapped
 from gradscope.render.terminal.plot import TimeAxis, busy_cells, painted, ruler
 from gradscope.render.terminal.styles import ACCENT, ALARM, BOLD, GOOD, SOFT, WARN
 from gradscope.scene.choices import RankHeat
+from gradscope.scene.timeline.rank_heat import LESS, LEVEL_WORDS, MORE, MOST, MUCH, SAME, HeatScene
 from gradscope.scene.timeline.rank_lanes import RankLanes
-from gradscope.scene.timeline.ranks import LESS, LEVEL_WORDS, MORE, MOST, MUCH, SAME, HeatScene
 from gradscope.trace.schema import NONE
 
 GAP = "  "
