@@ -34,7 +34,9 @@ def audit(
     step: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Step of the optimizer, from 0 [default: the first that was measured]."
+            metavar="N",
+            min=0,
+            help="Step of the optimizer, from 0 [default: the first that was measured].",
         ),
     ] = None,
     against: Annotated[
