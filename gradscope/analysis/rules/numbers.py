@@ -66,8 +66,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         x = torch.zeros(3, requires_grad=True)
         (x + 1e-12).sqrt().sum().backward()
     """
-    places, harm = BirthPlaces(trace), _last_harm(trace)
-    scaling = Scaling(trace)
+    places, harm, scaling = BirthPlaces(trace), _last_harm(trace), Scaling(trace)
     found = [
         birth
         for birth in births(trace).births
@@ -75,7 +74,7 @@ def non_finite_birth(trace: Trace) -> Iterator[Found]:
         and not scaling.threw_away(birth.t, in_backward=birth.task != NONE)
     ]
     last = _last_reached(trace)
-    first: dict[int, Birth] = {}
+    first = dict[int, Birth]()
     for birth in found:
         first.setdefault(birth.cause, birth)
     after = _after(found, first, places)
