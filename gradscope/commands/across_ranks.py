@@ -52,7 +52,7 @@ def audit(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show how each parameter's gradient was combined across ranks: averaged, summed, or not."""
+    """Show how ranks combined each gradient: averaged, summed, or not."""
     from gradscope.analysis.ranks.audit import audits
     from gradscope.render.terminal.cells import line
     from gradscope.render.views.tables import table_lines

@@ -66,7 +66,7 @@ def odd_columns(trace: Trace) -> Iterator[Change]:
 
 
 def _with_column(trace: Trace, table: Table[Any], name: str, data: Data) -> Trace:
-    return _with_tables(trace, {table.name: {**table.data, name: data}}, table._strings)
+    return _with_tables(trace, {table.name: {**table.data, name: data}}, table.strings)
 
 
 def _with_tables(trace: Trace, data: Mapping[str, Mapping[str, Data]], strings: Strings) -> Trace:

@@ -71,6 +71,7 @@ class AuditedParameter:
     """One parameter at one step."""
 
     name: str
+    tensor: int  # on the first rank
     layout: str  # "replicated", "Shard(0)", "different"
     how: Combining
     ranks: tuple[int, ...]  # that are meant by `how`
@@ -94,6 +95,8 @@ class Audit:
 
     number: int  # of the step of the optimizer, from 0
     stack: int  # its line
+    since: int  # the step before, or 0, and this one, on the first rank
+    until: int
     optimizer: str
     ranks: tuple[int, ...]
     parameters: tuple[AuditedParameter, ...]
@@ -104,6 +107,7 @@ class _Used:
     """A parameter on one rank at one step."""
 
     name: str
+    tensor: int
     shard: str
     norm: float
     sum: float
@@ -166,7 +170,7 @@ class _Rank:
         facts = step.facts
         return [
             _Used(
-                self._names.get(tensor, ""), self._shards.get(tensor, ""),
+                self._names.get(tensor, ""), tensor, self._shards.get(tensor, ""),
                 _cell(facts.grad, at), _cell(facts.sums, at), _cell(facts.size, at),
                 int(_cell(facts.hashes, at, NONE)), self._arrived(tensor, since, step.t),
                 self._elements.get(tensor, 0),
@@ -232,6 +236,8 @@ def _audit(
     return Audit(
         at,
         step.stack,
+        first.step(optimizer, at - 1).t if at else 0,
+        step.t,
         first.acts.optimizers[optimizer].type,
         tuple(used),
         tuple(
@@ -256,7 +262,9 @@ def _judged(
     sums, norms = {r: u.sum for r, u in of.items()}, {r: u.norm for r, u in of.items()}
     single = alone.get(_plain(first.name))
     against = math.nan if single is None else _against(_whole(of), single)
-    return AuditedParameter(first.name, _layout(of), how, ranks, factor, norms, sums, against)
+    return AuditedParameter(
+        first.name, first.tensor, _layout(of), how, ranks, factor, norms, sums, against
+    )
 
 
 def _whole(of: Mapping[int, _Used]) -> _Used:

@@ -1,0 +1,93 @@
+"""A rule about gradients that ranks combine. It reads the merged trace of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.ranks.audit import Combining
+from gradscope.analysis.ranks.combined import OddlyCombined, oddly_combined
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import Span
+from gradscope.trace.trace import Trace
+
+FIX_TWICE = (
+    "let DistributedDataParallel average gradients, or reduce each gradient once after the last "
+    "backward, and divide it by the number of ranks"
+)
+FIX_ONE_WAY = "combine the gradients of all parameters in the same way: sum them and divide once"
+
+
+@rule(
+    "GS012", "gradients-combined-twice", needs="values", reads=("act", "accumulate"),
+    steps="first", across=True,
+)  # fmt: skip
+def gradients_combined_twice(trace: Trace) -> Iterator[Found]:
+    """Gradients of ranks were reduced or divided twice, or unlike those of other parameters.
+
+    The sums of elements show how a gradient was made from those of all ranks, see
+    `gradscope audit`. DistributedDataParallel averages gradients: if the program sums or divides
+    them again, steps are larger or smaller than the learning rate says. Only parameters that are
+    equal on all ranks are judged, at the first step that was measured.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            for parameter in model.parameters():
+                parameter.grad /= 2
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for odd in trace.once(oddly_combined):
+        first, *rest = odd.parameters
+        more = f" and {len(rest)} more" if rest else ""
+        while_others = f", while {odd.others} others were averaged" if odd.others else ""
+        yield Found(
+            message=f"The gradient{'s' * bool(rest)} of {first.name}{more} "
+            f"{'were' if rest else 'was'} {_words(odd)} in step {odd.audit.number}{while_others}"
+            f"{at(odd.site)}",
+            site=odd.site,
+            evidence=tuple(Evidence(Span.TABLE, each.span) for each in odd.reduced),
+            why=_why(odd),
+            fix=FIX_TWICE if odd.reduced or not odd.others else FIX_ONE_WAY,
+            certainty=Certainty.INFERRED,
+        )
+
+
+def _words(odd: OddlyCombined) -> str:
+    first = odd.parameters[0]
+    if not odd.reduced:
+        return first.words
+    times = f"reduced {len(odd.reduced)} times"
+    known = first.how not in {Combining.APART, Combining.UNKNOWN, Combining.OWN}
+    return f"{times} ({first.factor:.3g} times the average)" if known else times
+
+
+def _why(odd: OddlyCombined) -> str:
+    if odd.reduced:
+        by = ", then ".join(
+            f"{each.name} of {each.caller}" if each.caller else each.name for each in odd.reduced
+        )
+        return f"before this step came {by}: what had been combined was combined again"
+    return "the sums of what arrived on all ranks, and of what the step used, show it"
