@@ -119,6 +119,9 @@ ONLY_MOVES = SAME_NUMBERS | {
 """Calls that are never an origin: what they return was in their inputs, or in uninitialized
 memory."""
 
+COLLECTIVES = ("c10d::", "_c10d_functional::")
+"""Beginnings of the names of collective operations."""
+
 
 class _Alone:
     """Calls that created no node, whose inputs are not known.
@@ -133,7 +136,7 @@ class _Alone:
         columns = (ops[name][chosen].tolist() for name in ("id", "stack", "name"))
         rows = [*zip(*columns, strict=True)]
         self._lines = {id: (line, name) for id, line, name in rows}
-        moves = {name: _base_name(trace, name) in ONLY_MOVES for name in {row[2] for row in rows}}
+        moves = {name: _only_moves(trace, name) for name in {row[2] for row in rows}}
         self._moves = {id for id, _, name in rows if moves[name]}
         self._first: dict[str, tuple[int, int]] = {}  # by kind: the line, and the call's name
         self._looks: set[tuple[object, ...]] = set()
@@ -172,6 +175,14 @@ def _told(trace: Trace) -> frozenset[int]:
         if _base_name(trace, name) in WRITES_WHAT_IT_IS_TOLD
     ]
     return frozenset(ops["id"][np.isin(names, told)].tolist())
+
+
+def _only_moves(trace: Trace, name: int) -> bool:
+    """Whether such calls are never an origin.
+
+    A collective returns before its result is there: what its memory held was measured.
+    """
+    return _base_name(trace, name) in ONLY_MOVES or trace.text(name).startswith(COLLECTIVES)
 
 
 def _base_name(trace: Trace, name: int) -> str:

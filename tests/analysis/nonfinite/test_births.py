@@ -319,3 +319,17 @@ def test_what_ctc_keeps_of_the_impossible_is_no_birth_but_an_infinite_loss_is() 
     )
 
     assert [(birth.op, birth.tensor) for birth in births(trace).births] == [(1, 2)]
+
+
+def test_memory_that_a_collective_still_fills_is_no_birth() -> None:
+    v = Values()
+
+    def trace(name: str) -> Trace:
+        return trace_of(
+            Op(0, name, outputs=(0,)),
+            v.at(Place.OP_OUTPUT, NAN, op=0, tensor=0),
+            meta={"inferred": ["op.inputs"]},
+        )
+
+    assert not births(trace("c10d::_allgather_base_")).births
+    assert births(trace("log")).births
