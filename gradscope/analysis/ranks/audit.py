@@ -149,7 +149,7 @@ class _Rank:
         self._elements = {row.id: math.prod(row.shape) for row in part.trace.rows(Tensor)}
         self._shards = {row.tensor: row.placements for row in part.trace.rows(Shard)}
         for row in part.trace.rows(Gathered):
-            for parameter in row.parameters:
+            for parameter in row.parameters or (row.leaf,):  # a flat parameter is its own leaf
                 self._shards.setdefault(parameter, "Shard(0)")
         self._arrivals = _arrivals(part.trace)
 

@@ -40,6 +40,9 @@ KINDS = ("all_reduce", "broadcast", "reduce_scatter", "reduce", "all_gather", "g
 SAME_TENSOR = ("all_reduce", "broadcast", "reduce")
 """Kinds whose works are given the tensor that the call is given."""
 
+DONE_AS = "reduce_scatter", "all_reduce"
+"""A kind of calls, and the kind of works that gloo makes for some of them."""
+
 REPLICATES, UNKNOWN = "DistributedDataParallel", "PyTorch"
 LANE = "collectives"
 MOST_CALLS = 256
@@ -109,8 +112,9 @@ class WorkRows:
 
     def wrapped(self, now: int) -> None:
         """This has ended."""
-        stack, since, _ = self._wrapping.pop()
-        self._wrapping.append((stack, since, now))
+        if self._wrapping:
+            stack, since, _ = self._wrapping.pop()
+            self._wrapping.append((stack, since, now))
 
     def flush(self, *, last: bool) -> list[tuple[Any, ...]]:
         """Write new works. Returns rows of the collectives that were not called in Python."""
@@ -214,7 +218,10 @@ def _sends_objects(name: str) -> bool:
 
 def _fits(call: CalledCollective, work: SeenWork, kind: str) -> bool:
     """Whether this call may have made the work."""
-    if call.begin > work.begin or _kind(call.name) != kind:
+    called, equal = _kind(call.name), prod(call.shape) == prod(work.shape)
+    if call.begin > work.begin:
         return False
+    if called != kind:
+        return (called, kind) == DONE_AS and equal and bool(call.shape)
     known = kind in SAME_TENSOR and call.shape and work.dtype
-    return not known or prod(call.shape) == prod(work.shape)
+    return not known or equal
