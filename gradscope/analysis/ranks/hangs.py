@@ -7,11 +7,9 @@ from itertools import combinations
 
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.training.parting import last_seen
-from gradscope.analysis.ranks.whose import endings
+from gradscope.analysis.ranks.whose import OK, endings
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
-
-OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,12 +310,15 @@ def _first_drift(replicas: list[_Replica]) -> Drift | None:
     if len({frozenset(each.places) for each in replicas}) > 1:
         return None  # optimizers that divide the parameters among ranks
     found: Drift | None = None
+    apart = False  # whether parameters have differed
     last: dict[int, Done[StepAct]] = {}
     for number, steps in enumerate(zip(*(each.steps for each in replicas), strict=False)):
         by_rank = {each.rank: step for each, step in zip(replicas, steps, strict=True)}
         now = _difference(replicas, by_rank, number, last)
-        if now is None and found is not None and _is_measured(replicas, by_rank):
+        differ = now is not None and now.what == "parameter"
+        if apart and not differ and _is_measured(replicas, by_rank):
             return None
+        apart = apart or differ
         found = found or now
         last = by_rank
     return found

@@ -62,10 +62,16 @@ def on_ranks(trace: Trace) -> str:
     return f" on {many} ranks" if many else ""
 
 
+OK = "ok"
+WELL = (OK, "os._exit(0)")
+"""Endings without an error."""
+
+
 def endings(trace: Trace) -> dict[int, str]:
     """How each rank ended: "ok", or how it failed; "" if that is not known."""
     ranks = trace.meta.get("ranks", ())
-    return {each.get("rank", 0): str(each.get("exit", "")) for each in ranks}
+    found = {each.get("rank", 0): str(each.get("exit", "")) for each in ranks}
+    return {rank: OK if ending in WELL else ending for rank, ending in found.items()}
 
 
 def listed(ranks: Sequence[int]) -> str:

@@ -15,11 +15,10 @@ from gradscope.analysis.ranks.training.branches import (
     is_after_the_loops,
     loop_around,
 )
-from gradscope.analysis.ranks.whose import endings
+from gradscope.analysis.ranks.whose import OK, endings
 from gradscope.trace.schema import NONE, Accumulate, GraphTask
 from gradscope.trace.trace import Trace
 
-OK = "ok"
 LEFT_ALONE = re.compile(r"closed by peer|reset by peer|timed? ?out|watchdog", re.IGNORECASE)
 """Errors of a collective in which another rank never came."""
 

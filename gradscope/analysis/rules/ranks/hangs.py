@@ -8,10 +8,10 @@ from itertools import groupby
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
-from gradscope.analysis.ranks.hangs import OK, MissedCollective, crossed, missed
+from gradscope.analysis.ranks.hangs import MissedCollective, crossed, missed
 from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
-from gradscope.analysis.ranks.whose import endings, listed
+from gradscope.analysis.ranks.whose import OK, endings, listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Span
 from gradscope.trace.trace import Trace
