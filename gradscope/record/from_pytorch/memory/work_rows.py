@@ -2,14 +2,15 @@
 
 # Note [Whose work]
 A work does not say which call made it. It belongs to the first earlier call, of the same kind and
-with as many elements, that has none yet. One without a call was called in C++: in a backward by a
-bucket of DistributedDataParallel, if the next bucket of a model has as many elements. Other works
-inside a call belong to it, as those that agree on the sizes of objects.
+with as many elements, that has none yet. A call that sends objects makes several works, until the
+next call begins; the first has the row. A work without a call was called in C++: in a backward by a
+bucket of DistributedDataParallel, if the next bucket of a model has as many elements.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,6 +57,7 @@ class CalledCollective(NamedTuple):
     begin: int
     name: str
     shape: tuple[int, ...]
+    has_work: bool = False  # the first of several, of a call that sends objects
 
 
 @dataclass
@@ -137,13 +139,16 @@ class WorkRows:
         kind = _kind(work.name)
         if not kind:
             return None
-        call = next((each for each in self._called if _fits(each, work, kind)), None)
-        if call is not None:
-            if not _sends_objects(call.name):
-                self._called.remove(call)
-            elif call.span in {span for span, _ in self._running.values()}:
-                return None
-            self._seen(call.span, work, added=False)
+        self._over(work.begin)
+        at = next((at for at, each in enumerate(self._called) if _fits(each, work, kind)), None)
+        if at is not None:
+            call = self._called[at]
+            if not call.has_work:
+                self._seen(call.span, work, added=False)
+            if _sends_objects(call.name):
+                self._called[at] = call._replace(has_work=True)
+            else:
+                del self._called[at]
             return None
         made = self._bucket(work, kind) or self._wrapped(work)
         if self._lane == NONE:
@@ -156,6 +161,16 @@ class WorkRows:
             span, made.group, made.stack, work.shape, intern(work.dtype), intern(made.caller),
             made.bucket, intern("gradients" if made.parameters else ""), made.parameters,
         )  # fmt: skip
+
+    def _over(self, now: int) -> None:
+        """Forget calls that sent objects and have all their works: the next call has begun."""
+        over = [
+            at
+            for at, (call, after) in enumerate(pairwise(self._called))
+            if call.has_work and after.begin <= now
+        ]
+        for at in reversed(over):
+            del self._called[at]
 
     def _bucket(self, work: SeenWork, kind: str) -> Made | None:
         """The bucket of a model that is reduced by this work."""

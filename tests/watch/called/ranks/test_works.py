@@ -51,7 +51,9 @@ dist.all_reduce(parameter.grad)
 work = dist.all_reduce(torch.ones(5) * rank, async_op=True)
 work.wait()
 dist.broadcast(parameter.data, 0)
-dist.all_gather_object([None, None], "x" * (100 * rank))
+for _ in range(2):
+    dist.all_gather_object([None, None], "x" * (100 * rank))
+dist.all_gather([torch.zeros(2), torch.zeros(2)], torch.ones(2))
 """
 
 
@@ -144,10 +146,12 @@ def test_works_belong_to_the_calls_that_made_them(tmp_path: Path) -> None:
 
     assert [each.name for each in found] == [
         "all_reduce", "all_reduce, asynchronous", "broadcast", "all_gather_object",
+        "all_gather_object", "all_gather",
     ]  # fmt: skip
     gradient, *_ = found
-    assert [each.called.holds for each in found] == ["gradients", "", "parameters", ""]
+    assert [each.called.holds for each in found] == ["gradients", "", "parameters", "", "", ""]
     assert len(gradient.holds) == 1
     assert gradient.work is not None
     assert gradient.work.sums == (3.0, 9.0)
+    assert len([*trace.rows(BackendWork)]) == len(found)
     assert all(each.work is not None and each.work.end != NONE for each in found)
