@@ -15,7 +15,8 @@ from gradscope.record.from_pytorch.memory.work_rows import (
 )
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Collective, ProcessGroup, Replicated
+from gradscope.record.process.group_rows import GroupRows
+from gradscope.trace.schema import NONE, Collective, Replicated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,9 +62,8 @@ class ExchangeRows:
         """The address of a tensor's elements; 0: not known."""
         self.last = False
         """Whether the next flush may be the last one."""
-        self._groups: dict[RankGroup, int] = {}
+        self._groups = GroupRows(writer)
         self._replicated: list[tuple[int, list[int], ModelBuckets]] = []
-        self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
         self._collectives: list[tuple[Any, ...]] = []
         self._gradients: dict[int, int] = {}  # the leaf, by the address of its gradient
         self._values: dict[int, int] = {}  # the same by the address of its values
@@ -71,7 +71,7 @@ class ExchangeRows:
 
     def exchanges(self, token: Any, passed: Exchange) -> None:
         """A collective, whose span has this token, began."""
-        group = NONE if passed.group is None else self._group(passed.group)
+        group = NONE if passed.group is None else self._groups.number(passed.group)
         (dtype, _), stack = self._kinds.dtype(passed.dtype), self.site_of(passed.frame)
         shape, intern = tuple(passed.shape), self._writer.intern
         holds, parameters = self._held(passed)
@@ -128,25 +128,15 @@ class ExchangeRows:
         self, group: RankGroup, parameters: Sequence[Any], buckets: ModelBuckets
     ) -> None:
         """Parameters that are kept equal on all ranks of a group."""
-        numbers, number = [self._number_of(each) for each in parameters], self._group(group)
+        numbers, number = [self._number_of(each) for each in parameters], self._groups.number(group)
         self._replicated.append((number, numbers, buckets))
         if self._works is not None:
             self._works.replicated(ReplicatedModel(number, numbers, buckets))
 
-    def _group(self, group: RankGroup) -> int:
-        number = self._groups.get(group)
-        if number is None:
-            number = self._groups[group] = len(self._groups)
-            intern = self._writer.intern
-            self._new_groups.append(
-                (number, intern(group.name), intern(group.described), group.members)
-            )
-        return number
-
     def flush(self) -> None:
         """Pass new rows to the writer."""
         block = self._writer.block
-        put(block, ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
+        self._groups.flush()
         replicated = [
             (group, numbers)
             for group, numbers, buckets in take_all(self._replicated)

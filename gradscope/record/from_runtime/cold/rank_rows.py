@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.notes.log import take_all
-from gradscope.trace.schema import NONE, Bucket, Collective, ProcessGroup, Replicated
+from gradscope.record.notes.log import columns_of, take_all
+from gradscope.record.process.group_rows import GroupRows
+from gradscope.trace.schema import NONE, Bucket, Collective, Replicated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,9 +41,8 @@ class RankRows:
         self.site_of: Callable[[FrameType | None], int] = _unknown
         self.ids: Callable[[Sequence[int]], Any] = _as_they_are
         """The ids of tensors with these numbers."""
-        self._groups: dict[RankGroup, int] = {}
+        self._groups = GroupRows(writer)
         self._replicated: list[tuple[int, list[int]]] = []
-        self._new_groups: list[tuple[int, int, int, tuple[int, ...]]] = []
         self._collectives: list[tuple[Any, ...]] = []
         self._buckets: list[tuple[int, int, int, list[int], int, int]] = []
 
@@ -59,7 +59,7 @@ class RankRows:
         parameters: Sequence[int] = (),
     ) -> None:
         """The same, for a line that is known already. `bucket`: its number, if it is one."""
-        group = NONE if passed.group is None else self._group(passed.group)
+        group = NONE if passed.group is None else self._groups.number(passed.group)
         dtype, intern = self._dtype_text(passed.dtype), self._writer.intern
         holds = "" if bucket == NONE else "gradients"
         self._collectives.append((
@@ -70,7 +70,7 @@ class RankRows:
     def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:
         """Parameters that are kept equal on all ranks of a group."""
         numbers = [self._number_of(each) for each in parameters]
-        self._replicated.append((self._group(group), numbers))
+        self._replicated.append((self._groups.number(group), numbers))
 
     def bucket(
         self, span: int, number: int, task: int, parameters: list[int], size: int, ready: int
@@ -78,19 +78,9 @@ class RankRows:
         """Gradients of these parameters, by their numbers, were reduced together."""
         self._buckets.append((span, number, task, parameters, size, ready))
 
-    def _group(self, group: RankGroup) -> int:
-        number = self._groups.get(group)
-        if number is None:
-            number = self._groups[group] = len(self._groups)
-            intern = self._writer.intern
-            self._new_groups.append(
-                (number, intern(group.name), intern(group.described), group.members)
-            )
-        return number
-
     def flush_ranks(self) -> None:
         """Pass new rows to the writer."""
-        self._put(ProcessGroup, ("id", "name", "described", "members"), self._new_groups)
+        self._groups.flush()
         replicated = [(group, self._ids(several)) for group, several in take_all(self._replicated)]
         self._put(Replicated, ("group", "parameters"), replicated)
         collectives = [(*row[:-1], self._ids(row[-1])) for row in take_all(self._collectives)]
@@ -108,5 +98,4 @@ class RankRows:
     def _put(self, row: Any, names: Sequence[str], waiting: list[Any]) -> None:
         rows = take_all(waiting)
         if rows:
-            columns = {name: [each[place] for each in rows] for place, name in enumerate(names)}
-            self._writer.block(row, columns)
+            self._writer.block(row, columns_of(names, rows))
