@@ -149,12 +149,15 @@ def nothing_in(row: int) -> int:
     return 0
 
 
-def window_of(tensor: int) -> int:
-    """A hash that is equal for tensors of the same elements in the same memory; 0: not known."""
+def plain_kind(tensor: int) -> int:
+    """The index of its dtype in KINDS, of a plain tensor on the CPU; -1: it is another one."""
     number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
-    kind = load(PLACES + KIND + 8 * number) - 1
-    if load(tensor + load(PLACES + KEYS)) != load(PLACES + PLAIN) or kind < 0:
-        return 0
+    plain = load(tensor + load(PLACES + KEYS)) == load(PLACES + PLAIN)
+    return load(PLACES + KIND + 8 * number) - 1 if plain else -1
+
+
+def dense_count(tensor: int) -> int:
+    """Number of elements of a plain tensor that has a storage and is dense; 0 for others."""
     dims, count, i = load(tensor + load(PLACES + DIMS)), 1, 0
     sizes = tensor + load(PLACES + DIMS) + 8
     strides = sizes + 8 * INLINED
@@ -166,10 +169,16 @@ def window_of(tensor: int) -> int:
         i += 1
     if count == 0 or is_dense(sizes, strides, dims, count) == 0:
         return 0
-    storage = load(tensor + load(PLACES + STORAGE))
-    if storage == 0:
+    return count if load(tensor + load(PLACES + STORAGE)) != 0 else 0
+
+
+def window_of(tensor: int) -> int:
+    """A hash that is equal for tensors of the same elements in the same memory; 0: not known."""
+    kind = plain_kind(tensor)
+    count = dense_count(tensor) if kind >= 0 else 0
+    if count == 0:
         return 0
-    data = load(storage + load(PLACES + IN_STORAGE))
+    data = load(load(tensor + load(PLACES + STORAGE)) + load(PLACES + IN_STORAGE))
     first = load(tensor + load(PLACES + OFFSET)) * load(PLACES + ITEM + 8 * kind)
     return ((data + first) * 16 + kind) ^ (count * 1000003)
 

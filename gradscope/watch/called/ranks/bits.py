@@ -6,45 +6,27 @@ Equal bits have equal hashes in all processes, so ranks can be compared without 
 from __future__ import annotations
 
 from gradscope.machine_code.language import load, store
-from gradscope.watch.values.layout import INLINE
 from gradscope.watch.values.measure import (
     BYTES,
-    DIMS,
-    DTYPE,
     IN_STORAGE,
     ITEM,
-    KEYS,
-    KIND,
     OFFSET,
     PLACES,
-    PLAIN,
-    SHIFT,
     STORAGE,
-    is_dense,
+    dense_count,
+    plain_kind,
 )
 
 MIXING, START = 0x9E3779B97F4A7C15 >> 1, 0x51ED270B
-INLINED = INLINE
 
 
 def memory_of(tensor: int, out: int) -> int:
     """Write address and size of the elements of a dense tensor on the CPU. Returns 0 for others."""
-    number = (load(tensor + load(PLACES + DTYPE)) >> load(PLACES + SHIFT)) & 255
-    kind = load(PLACES + KIND + 8 * number) - 1
-    if load(tensor + load(PLACES + KEYS)) != load(PLACES + PLAIN) or kind < 0:
+    kind = plain_kind(tensor)
+    count = dense_count(tensor) if kind >= 0 else 0
+    if count == 0:
         return 0
-    dims, count, i = load(tensor + load(PLACES + DIMS)), 1, 0
-    sizes = tensor + load(PLACES + DIMS) + 8
-    strides = sizes + 8 * INLINED
-    if dims > INLINED:
-        sizes = load(sizes)
-        strides = sizes + 8 * dims
-    while i < dims:
-        count = count * load(sizes + 8 * i)
-        i += 1
     storage, item = load(tensor + load(PLACES + STORAGE)), load(PLACES + ITEM + 8 * kind)
-    if count == 0 or storage == 0 or is_dense(sizes, strides, dims, count) == 0:
-        return 0
     data, first = load(storage + load(PLACES + IN_STORAGE)), load(tensor + load(PLACES + OFFSET))
     if data == 0 or (first + count) * item > load(storage + load(PLACES + BYTES)):
         return 0
