@@ -146,7 +146,7 @@ class _Rank:
         self.acts = part.trace.once(Acts)
         table = part.trace.table(Tensor)
         self._names = dict(zip(table["id"].tolist(), table.texts("name"), strict=True))
-        self._elements = {row.id: math.prod(row.shape) for row in part.trace.rows(Tensor)}
+        self._shapes, self._tensors = table.ragged("shape"), table
         self._shards = {row.tensor: row.placements for row in part.trace.rows(Shard)}
         for row in part.trace.rows(Gathered):
             for parameter in row.parameters or (row.leaf,):  # a flat parameter is its own leaf
@@ -173,13 +173,20 @@ class _Rank:
                 self._names.get(tensor, ""), tensor, self._shards.get(tensor, ""),
                 _cell(facts.grad, at), _cell(facts.sums, at), _cell(facts.size, at),
                 int(_cell(facts.hashes, at, NONE)), self._arrived(tensor, since, step.t),
-                self._elements.get(tensor, 0),
+                self._elements(tensor),
             )
             for at, tensor in enumerate(of.tensors)
         ]  # fmt: skip
 
     def step(self, optimizer: int, number: int) -> Done[StepAct]:
         return self.acts.optimizers[optimizer].steps[number]
+
+    def _elements(self, tensor: int) -> int:
+        """Number of elements of a parameter; 0 if it has no row."""
+        if not self._tensors.has(tensor):
+            return 0
+        first, end = self._shapes.offsets[self._tensors.index(tensor) :][:2].tolist()
+        return math.prod(self._shapes.values[first:end].tolist())
 
     def _arrived(self, tensor: int, since: int, until: int) -> float:
         """The sum of the gradients that arrived at a parameter in a period."""
@@ -194,24 +201,22 @@ def _cell(cells: Sequence[float], at: int, missing: float = math.nan) -> float:
 
 def _arrivals(trace: Trace) -> Mapping[int, tuple[np.ndarray, np.ndarray]]:
     """When gradients arrived at each leaf, and the sums of their elements."""
-    leaf = {row.id: row.inputs[0] for row in trace.rows(Node) if _is_leaf(row)}
+    nodes = trace.table(Node)
+    named = [name.startswith("AccumulateGrad") for name in nodes.texts("name")]
+    leaves = nodes.take(np.flatnonzero(named))
+    leaf = {row.id: row.inputs[0] for row in leaves if row.inputs}
     held = {row.leaf: row.parameters[0] for row in trace.rows(Gathered) if len(row.parameters) == 1}
     values = trace.table(Value)
-    chosen = np.flatnonzero(values["place"] == Place.NODE_INPUT)
+    arrived = (values["place"] == Place.NODE_INPUT) & np.isin(values["node"], [*leaf])
+    chosen = np.flatnonzero(arrived)
     found: dict[int, tuple[list[int], list[float]]] = {}
     for row in values.take(chosen):
-        if row.node in leaf:
-            bad = row.nan + row.posinf + row.neginf
-            total = math.nan if bad or not row.count else row.mean * row.count
-            own = leaf[row.node]
-            t, sums = found.setdefault(held.get(own, own), ([], []))
-            t.append(row.t)
-            sums.append(total)
+        bad = row.nan + row.posinf + row.neginf
+        own = leaf[row.node]
+        t, sums = found.setdefault(held.get(own, own), ([], []))
+        t.append(row.t)
+        sums.append(math.nan if bad or not row.count else row.mean * row.count)
     return {tensor: (np.array(t), np.array(sums)) for tensor, (t, sums) in found.items()}
-
-
-def _is_leaf(row: Node) -> bool:
-    return row.name.startswith("AccumulateGrad") and len(row.inputs) > 0
 
 
 def _audit(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import Site, own_site
@@ -74,13 +74,13 @@ def _odd(trace: Trace, audit: Audit) -> list[OddlyCombined]:
         OddlyCombined(
             audit, tuple(those), often[Combining.AVERAGED],
             tuple(reduced[those[0].tensor]) if twice else (),
-            _site(trace, audit, reduced.get(those[0].tensor, []), twice=twice),
+            _site(trace, audit, reduced.get(those[0].tensor, ()), twice=twice),
         )
         for (_, twice), those in groups.items()
     ]  # fmt: skip
 
 
-def _is_twice(reduced: list[Reduced] | tuple[()]) -> bool:
+def _is_twice(reduced: Sequence[Reduced]) -> bool:
     """Whether one group reduced a gradient more than once, not only in backwards."""
     return (
         len({each.group for each in reduced}) == 1
@@ -104,7 +104,7 @@ def _reduced(trace: Trace, audit: Audit) -> dict[int, list[Reduced]]:
     return found
 
 
-def _site(trace: Trace, audit: Audit, reduced: list[Reduced], *, twice: bool) -> Site:
+def _site(trace: Trace, audit: Audit, reduced: Sequence[Reduced], *, twice: bool) -> Site:
     """The last call of the program with the gradient; else a line that scales gradients."""
     called = [each.stack for each in reduced if not each.caller and each.stack != NONE]
     if called and twice:
