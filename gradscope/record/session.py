@@ -156,13 +156,14 @@ class Session:
 
     def pause(self) -> Pause:
         """Pause recording."""
+        pause = self.source.pause()  # first: its stand-ins may call those of acts
         self.acts.pause()
-        return self.source.pause()
+        return pause
 
     def resume(self) -> None:
         """Resume recording."""
-        self.source.resume()
         self.acts.resume()
+        self.source.resume()
 
     def stop(self, error: BaseException | None = None) -> None:
         """Stop recording; `error`: the exception that ended the program."""

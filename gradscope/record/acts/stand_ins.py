@@ -63,6 +63,14 @@ class StandIns:
         """Restore all originals, except those that others have replaced since."""
         self._replaced.take_back()
 
+    def pause(self) -> None:
+        """Restore all originals until `resume`."""
+        self._replaced.set_aside()
+
+    def resume(self) -> None:
+        """Install all of them again."""
+        self._replaced.put_again()
+
     def leave(self, home: Any, name: str) -> None:
         """Restore a single original."""
         self._replaced.leave(home, name)

@@ -99,9 +99,13 @@ class WatchedActs:
 
     def pause(self) -> None:
         self.acts.on = False
+        if self._stand_ins is not None:
+            self._stand_ins.pause()
 
     def resume(self) -> None:
         self.acts.on = self._stand_ins is not None
+        if self._stand_ins is not None:
+            self._stand_ins.resume()
 
     def stop(self) -> None:
         """Stop watching and restore everything."""

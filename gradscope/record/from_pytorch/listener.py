@@ -150,6 +150,13 @@ class PyTorchListener(ProgramNotes):
             self.watcher.before.leaf(tensor, number)
         return number
 
+    def passes(self) -> bool:
+        """Whether a backward is left out, and ends no step, because optimizers do."""
+        if self.paused is None or not self.contexts.steps.is_told:
+            return False
+        self.paused.saw_backward = True
+        return True
+
     def looks_since(self) -> int:
         """The current time, if a backward is to be recorded; else 0."""
         if self.released is not None:

@@ -213,6 +213,7 @@ class Replaced:
     def __init__(self, told: Callable[[Any, Any], object] | None = None) -> None:
         self._told = told  # called with the old and new value; or None and the restored one
         self.there: list[ReplacedAttribute] = []
+        self._aside: list[ReplacedAttribute] = []
 
     def put(self, home: Any, name: str, function: Any) -> None:
         """Replace a function by this one, until `take_back`."""
@@ -235,24 +236,42 @@ class Replaced:
         while self.there:
             self._take_back(self.there.pop())
 
+    def set_aside(self) -> None:
+        """Restore all attributes until `put_again`, so that the originals cost nothing more."""
+        self._aside = [each for each in reversed(self.there) if _restore(each)][::-1]
+
+    def put_again(self) -> None:
+        """Replace what was set aside, except what others have replaced since."""
+        for each in self._aside:
+            if vars(each.home).get(each.name, _ABSENT) is each.before:
+                _put(each.home, each.name, each.ours)
+        self._aside = []
+
     def leave(self, home: Any, name: str) -> None:
         """Restore a single attribute."""
         for each in [each for each in self.there if each.home is home and each.name == name]:
             self.there = [other for other in self.there if other is not each]
+            self._aside = [other for other in self._aside if other is not each]
             self._take_back(each)
 
     def _take_back(self, each: ReplacedAttribute) -> None:
         if self._told is not None:
             self._told(None, each.ours)
-        if vars(each.home).get(each.name) is not each.ours:
-            return
-        if each.before is _ABSENT:
-            delattr(each.home, each.name)
-        else:
-            _put(each.home, each.name, each.before)
+        _restore(each)
 
 
 _ABSENT = object()
+
+
+def _restore(each: ReplacedAttribute) -> bool:
+    """Restore an attribute. Returns whether it was still replaced."""
+    if vars(each.home).get(each.name) is not each.ours:
+        return False
+    if each.before is _ABSENT:
+        delattr(each.home, each.name)
+    else:
+        _put(each.home, each.name, each.before)
+    return True
 
 
 def _put(home: Any, name: str, value: Any) -> None:

@@ -20,7 +20,8 @@ def in_place() -> list[Any]:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     switch, made = torch.is_anomaly_enabled, torch.fx.traceback.format_stack
-    return [torch.nn.Module.__call__, _BaseDataLoaderIter.__next__, switch, made]
+    acts = [torch.Tensor.add_, torch.Tensor.item, torch.Tensor.grad, torch.optim.SGD.zero_grad]
+    return [torch.nn.Module.__call__, _BaseDataLoaderIter.__next__, switch, made, *acts]
 
 
 def test_steps_that_are_left_out_run_on_pytorchs_own_functions_and_others_are_recorded() -> None:
