@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from gradscope.errors import GradscopeError
+from gradscope.errors import GradscopeError, UsageError
 from gradscope.record.engines import AUTO, imported
+from gradscope.record.notes.positions.chosen_steps import chosen_steps
 from gradscope.record.process.ranks import this_process
 from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
-from gradscope.record.run_script import steps_named
 
 
 class GradscopeCallback:
@@ -44,7 +44,11 @@ class GradscopeCallback:
         on: str = AUTO,
         quiet: bool = False,
     ) -> None:
-        self._first, self._last = steps_named(steps) or (0, sys.maxsize)
+        chosen = chosen_steps(steps)
+        ranges = ((0, sys.maxsize),) if chosen is None else chosen.ranges
+        if len(ranges) > 1:
+            raise UsageError(f"a callback records one range of steps, not {steps}")
+        ((self._first, self._last),) = ranges
         self._out = Path(out)
         script, *arguments = sys.argv or [""]
         asked = Options(

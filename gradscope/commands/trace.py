@@ -14,6 +14,7 @@ import typer
 from gradscope.commands.options.arguments import TraceOutput
 from gradscope.commands.options.output import safe
 from gradscope.errors import ExitCode, NoMemoryError, UsageError
+from gradscope.record.process.default_limit import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +121,16 @@ IsModule = Annotated[
 Steps = Annotated[
     str | None,
     _what_option(
-        help="Record only these steps, as in 3:7 (both included), 3: or 5.", metavar="A:B"
+        help="Record only these steps, as in 3:7 (both included), 3:, 5 or 0:9,100:109.",
+        metavar="A:B,…",
+    ),
+]
+Every = Annotated[
+    int | None,
+    _what_option(
+        help="Record one step in N, and those of --steps; others run at full speed.",
+        min=1,
+        metavar="N",
     ),
 ]
 Ranks = Annotated[
@@ -140,9 +150,11 @@ MostEvents = Annotated[
     _what_option(help="Stop recording, at the end of a step, after N events.", min=1, metavar="N"),
 ]
 MostBytes = Annotated[
-    int | None,
+    int,
     _what_option(
-        help="Stop recording, at the end of a step, when the trace has N bytes.", min=1, metavar="N"
+        help="Stop recording, at the end of a step, when the trace has N bytes; 0: no limit.",
+        min=0,
+        metavar="N",
     ),
 ]
 Dap = Annotated[
@@ -178,10 +190,11 @@ def trace(
     level: Level = "engine",
     on: On = "auto",
     steps: Steps = None,
+    every: Every = None,
     ranks: Ranks = None,
     ranks_here: RanksHere = None,
     max_events: MostEvents = None,
-    max_bytes: MostBytes = None,
+    max_bytes: MostBytes = MOST_BYTES,
     native: Native = True,
     check_functions: ChecksFunctions = True,
     source: KeepsSource = True,
@@ -212,9 +225,10 @@ def trace(
         level=level,
         on=on,
         steps=steps,
+        every=every,
         ranks=ranks,
         max_events=max_events,
-        max_bytes=max_bytes,
+        max_bytes=max_bytes or None,
         native=native,
         check_functions=check_functions,
         source=source,

@@ -70,11 +70,11 @@ def _record(asked: str) -> None:
     from gradscope.errors import NoMemoryError
     from gradscope.record.engines import TORCH, named
     from gradscope.record.process.claim import current
+    from gradscope.record.process.default_limit import MOST_BYTES
     from gradscope.record.process.memory_limit import leaves_too_little
     from gradscope.record.process.ranks import this_process, wanted
     from gradscope.record.process.trace_file import trace_file
     from gradscope.record.recording import Options, Recording
-    from gradscope.record.run_script import steps_named
 
     rank, ranks = this_process(), wanted(os.environ.get("GRADSCOPE_RANKS"))
     if current() is not None or (ranks is not None and rank.number not in ranks):
@@ -83,7 +83,9 @@ def _record(asked: str) -> None:
         raise NoMemoryError("the memory limit (such as ulimit -v) leaves too little")
     options = Options(
         level=os.environ.get("GRADSCOPE_LEVEL") or "engine",
-        steps=steps_named(os.environ.get("GRADSCOPE_STEPS")),
+        steps=os.environ.get("GRADSCOPE_STEPS") or None,
+        every=_every(os.environ.get("GRADSCOPE_EVERY")),
+        max_bytes=MOST_BYTES,
         source=os.environ.get("GRADSCOPE_SOURCE") != "0",
         script=sys.argv[0],
         arguments=tuple(sys.argv[1:]),
@@ -94,7 +96,7 @@ def _record(asked: str) -> None:
     asked_for = Path("trace.json" if asked == "1" else asked)
     path = rank.file(asked_for)
     source = sys.argv[0] if os.path.isfile(sys.argv[0]) else None  # noqa: PTH113
-    writer, said = trace_file(path, source)
+    writer, said = trace_file(path, source, options.max_bytes)
     restart = rank.said(asked_for) if rank.number == min(ranks or {0}) else ""
     for line in filter(None, (restart, said)):
         _say(line)
@@ -103,6 +105,15 @@ def _record(asked: str) -> None:
     recording.start()
     _say(f"recording PyTorch into {path}, because {VARIABLE} is set")
     atexit.register(_finish, recording, path, writer.path)
+
+
+def _every(text: str | None) -> int | None:
+    from gradscope.errors import UsageError
+    from gradscope.trace.text import quoted
+
+    if text and not text.isdecimal():
+        raise UsageError(f"GRADSCOPE_EVERY expects a number, not {quoted(text)}")
+    return int(text) if text else None
 
 
 def _finish(recording: Recording, shown: Path, path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
+from gradscope.record.notes.positions.chosen_steps import chosen_steps
 from gradscope.record.notes.positions.left_out import LeftOutSteps
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
@@ -58,7 +59,8 @@ LEVELS = ("graph", "engine", "values", "full")
 class Options:
     """What to record, and how much of it.
 
-    `steps` are the first and last step to record; others run unrecorded and are counted. When
+    `steps` are the first and last step to record, or several ranges as text, as in "0:9,100:"; with
+    `every`, one step in so many is recorded, too. Others run unrecorded and are counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
     leaves out. `native`: read the memory of PyTorch's engine directly. `check_functions`: from
     level `engine` on, compare the backwards of custom Functions with the derivatives of their
@@ -69,7 +71,8 @@ class Options:
     level: str = "engine"
     max_events: int | None = None
     max_bytes: int | None = None
-    steps: tuple[int, int] | None = None
+    steps: str | tuple[int, int] | None = None
+    every: int | None = None
     native: bool = True
     check_functions: bool = True
     source: bool = True
@@ -81,8 +84,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise UsageError(f"unknown level '{self.level}'; choose {', '.join(LEVELS)}")
-        if self.steps is not None and self.steps[0] > self.steps[1]:
-            raise UsageError(f"steps {self.steps[0]}:{self.steps[1]} end before they begin")
+        chosen_steps(self.steps, self.every)  # raises if they are wrong
 
 
 class Recording:
@@ -103,7 +105,11 @@ class Recording:
         self.trouble = ""  # why the trace is incomplete, if it could not be written
         self.complain: Callable[[str], None] = complain  # prints `trouble`
         self.look: Callable[[], None] = lambda: None  # called periodically, by a separate thread
-        self._left_out = LeftOutSteps(options.steps, options.max_events)
+        self._left_out = LeftOutSteps(
+            chosen_steps(options.steps, options.every),
+            options.max_events,
+            partial(getattr, writer, "is_full", False),
+        )
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
@@ -151,8 +157,9 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
+        self.session.contexts.steps.before = self._before_step
         self.session.contexts.steps.on_begin = self._on_step
-        self.session.contexts.steps.may_be_left_out = self._left_out.may_be_some
+        self.session.contexts.steps.may_be_left_out = self._left_out.are_expected
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # facts about the run are in the file, whatever happens to the program
@@ -312,6 +319,10 @@ class Recording:
             "t": [contexts.now()], "thread": [thread], "step": [step],
         })  # fmt: skip
         self._marks += 1
+
+    def _before_step(self, number: int) -> None:
+        if self.session is not None:
+            self._left_out.step_follows(self.session, number)
 
     def _on_step(self, number: int) -> None:
         session = self.session

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
-from gradscope.errors import ExitCode, GradscopeError, NoMemoryError, UsageError
+from gradscope.errors import ExitCode, GradscopeError, NoMemoryError
 from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
@@ -45,7 +44,6 @@ from gradscope.record.script.unimported import unimported
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
 from gradscope.record.stops.stop_places import StopPlaces
 from gradscope.trace.shortcomings import ran_elsewhere
-from gradscope.trace.text import quoted
 from gradscope.trace.writer import FileWriter
 
 INTERRUPTED = 130
@@ -90,7 +88,8 @@ class TraceOptions:
     output: Path = Path("trace.json")
     level: str = "engine"
     on: str = AUTO
-    steps: str | None = None  # "3:7", "3:", ":7" or "3"
+    steps: str | None = None  # "3:7", "3:", ":7" or "3", or several of them: "0:9,100"
+    every: int | None = None  # one step in so many
     ranks: str | None = None  # "0,2"
     max_events: int | None = None
     max_bytes: int | None = None
@@ -195,7 +194,8 @@ def _settings(options: TraceOptions) -> Options:
         level=options.level,
         max_events=options.max_events,
         max_bytes=options.max_bytes,
-        steps=steps_named(options.steps),
+        steps=options.steps,
+        every=options.every,
         native=options.native,
         check_functions=options.check_functions,
         source=options.source,
@@ -210,19 +210,6 @@ def _again(options: TraceOptions) -> dict[str, str]:
     """Facts without which the command that records this program again would be another one."""
     facts = {} if options.on == AUTO else {"on": options.on}
     return {**facts, "run_as": "module"} if options.module else facts
-
-
-def steps_named(text: str | None) -> tuple[int, int] | None:
-    """The first and last step of a range such as `3:7`; None: all steps."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d*)(:?)(\d*)", text, re.ASCII)
-    if match is None or text in {"", ":"}:
-        raise UsageError(f"--steps expects first and last step, such as 3:7, not {quoted(text)}")
-    first = int(match[1] or 0)
-    if not match[2]:
-        return first, first
-    return first, int(match[3]) if match[3] else sys.maxsize
 
 
 def _recorded(

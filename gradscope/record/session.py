@@ -207,7 +207,7 @@ class Session:
         self.closed()
         self.closed = self.task_ended = _nothing
         self.not_finite = _none
-        self.contexts.steps.on_begin = None
+        self.contexts.steps.before = self.contexts.steps.on_begin = None
         self.acts.over()
         self.source = Ended(self.source)
 

@@ -449,7 +449,7 @@ def test_steps_that_are_none(house: House, refused: Refused, steps: str) -> None
     house.write("print('never')")
 
     assert refused(f"--steps={steps}", "script.py") == (
-        f"--steps expects first and last step, such as 3:7, not {steps!r}"
+        f"--steps expects ranges such as 3:7 or 0:9,100:109, not {steps!r}"
     )
 
 

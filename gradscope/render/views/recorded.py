@@ -73,7 +73,8 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = W
             said = f"{shown}: {byte_count(size)}; not checked yet, since it is large"
             meta = load(path, [Meta])
             details = (*_cost(meta), *_lacks(meta), *notes_of(meta))
-            return Recorded((said,), f"next: gradscope inspect {name}", details)
+            summary = (said, *_out_of_room(meta))
+            return Recorded(summary, f"next: gradscope inspect {name}", details)
         trace = load(path)
     except (OSError, UnreadableTraceError) as error:
         return Recorded((str(error),))
@@ -102,6 +103,16 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     return Recorded(
         tuple(summary), following, details, tuple(_explanation(trace, report, charset, width))
     )
+
+
+def _out_of_room(meta: Trace) -> Iterator[str]:
+    """What to do if the limit was reached that holds for every recording."""
+    steps = meta.meta.get("dropped", {}).get("steps", 0)
+    if steps:
+        yield (
+            f"the limit of its size was reached, and {plural(steps, 'more step')} ran at full "
+            "speed; --every N records one step in N, --max-bytes N sets the limit"
+        )
 
 
 def _raised(path: Path) -> bool:

@@ -114,6 +114,11 @@ class FileWriter(TextWriter):
             self._thread.start()
         atexit.register(self.close)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the budget is used up: rows that follow are not written, only counted."""
+        return self._written.dropped is not None
+
     # Called by producers ----------------------------------------------------------------------
 
     def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002

@@ -40,6 +40,8 @@ class Steps:
         """Whether the next step begins when autograd records again: see `backward_ended`."""
         self.on_begin: Callable[[int], None] | None = None
         """Called with the number of each new step, except with `begin_quietly`."""
+        self.before: Callable[[int], None] | None = None
+        """Likewise, before it begins."""
         self.moments: list[int] = []
         """The start of each step."""
         self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
@@ -53,6 +55,8 @@ class Steps:
 
         `number`: None is the next number.
         """
+        if self.before is not None:
+            self.before(self.number + 1 if number is None else number)
         self.begin_quietly(number, at)
         if self.on_begin is not None:
             self.on_begin(self.number)
