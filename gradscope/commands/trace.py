@@ -218,24 +218,12 @@ def trace(
     stops = breaks or [], break_in, execute
     live, level = _live(*stops, level, say, post_mortem, dap, screen, waited)
     options = TraceOptions(
-        script=script[0],
-        arguments=tuple(script[1:]),
-        module=module,
-        output=output,
-        level=level,
-        on=on,
-        steps=steps,
-        every=every,
-        ranks=ranks,
-        max_events=max_events,
-        max_bytes=max_bytes or None,
-        native=native,
-        check_functions=check_functions,
-        source=source,
-        keeps_arguments=keeps_arguments,
-        debugger=live,
-        ends=not gc.isenabled(),  # the process is gradscope's own
-    )
+        script=script[0], arguments=tuple(script[1:]), module=module, output=output,
+        level=level, on=on, steps=steps, every=every, ranks=ranks,
+        max_events=max_events, max_bytes=max_bytes or None, native=native,
+        check_functions=check_functions, source=source, keeps_arguments=keeps_arguments,
+        debugger=live, ends=not gc.isenabled(),  # the process is gradscope's own
+    )  # fmt: skip
     outcome = _outcome(options, say)
     _say_which_options_the_script_got(context, outcome.code, script[1:])
     if live is not None:
