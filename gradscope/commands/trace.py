@@ -14,7 +14,6 @@ import typer
 from gradscope.commands.options.arguments import TraceOutput
 from gradscope.commands.options.output import safe
 from gradscope.errors import ExitCode, NoMemoryError, UsageError
-from gradscope.record.process.default_limit import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,9 +149,10 @@ MostEvents = Annotated[
     _what_option(help="Stop recording, at the end of a step, after N events.", min=1, metavar="N"),
 ]
 MostBytes = Annotated[
-    int,
+    int | None,
     _what_option(
-        help="Stop recording, at the end of a step, when the trace has N bytes; 0: no limit.",
+        help="Stop recording, at the end of a step, when the trace has N bytes; 0: no limit.  "
+        "[default: 256 MB]",
         min=0,
         metavar="N",
     ),
@@ -194,7 +194,7 @@ def trace(
     ranks: Ranks = None,
     ranks_here: RanksHere = None,
     max_events: MostEvents = None,
-    max_bytes: MostBytes = MOST_BYTES,
+    max_bytes: MostBytes = None,
     native: Native = True,
     check_functions: ChecksFunctions = True,
     source: KeepsSource = True,
@@ -220,7 +220,7 @@ def trace(
     options = TraceOptions(
         script=script[0], arguments=tuple(script[1:]), module=module, output=output,
         level=level, on=on, steps=steps, every=every, ranks=ranks,
-        max_events=max_events, max_bytes=max_bytes or None, native=native,
+        max_events=max_events, max_bytes=max_bytes, native=native,
         check_functions=check_functions, source=source, keeps_arguments=keeps_arguments,
         debugger=live, ends=not gc.isenabled(),  # the process is gradscope's own
     )  # fmt: skip

@@ -70,10 +70,9 @@ def _record(asked: str) -> None:
     from gradscope.errors import NoMemoryError
     from gradscope.record.engines import TORCH, named
     from gradscope.record.process.claim import current
-    from gradscope.record.process.default_limit import MOST_BYTES
     from gradscope.record.process.memory_limit import leaves_too_little
     from gradscope.record.process.ranks import this_process, wanted
-    from gradscope.record.process.trace_file import trace_file
+    from gradscope.record.process.trace_file import MOST_BYTES, trace_file
     from gradscope.record.recording import Options, Recording
 
     rank, ranks = this_process(), wanted(os.environ.get("GRADSCOPE_RANKS"))

@@ -60,7 +60,7 @@ class Options:
     """What to record, and how much of it.
 
     `steps` are the first and last step to record, or several ranges as text, as in "0:9,100:"; with
-    `every`, one step in so many is recorded, too. Others run unrecorded and are counted. When
+    `every`, one step in that number is recorded, too. Others run unrecorded and are counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
     leaves out. `native`: read the memory of PyTorch's engine directly. `check_functions`: from
     level `engine` on, compare the backwards of custom Functions with the derivatives of their
@@ -157,7 +157,7 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
-        self.session.contexts.steps.before = self._before_step
+        self.session.contexts.steps.before = partial(self._left_out.step_follows, self.session)
         self.session.contexts.steps.on_begin = self._on_step
         self.session.contexts.steps.may_be_left_out = self._left_out.are_expected
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
@@ -319,10 +319,6 @@ class Recording:
             "t": [contexts.now()], "thread": [thread], "step": [step],
         })  # fmt: skip
         self._marks += 1
-
-    def _before_step(self, number: int) -> None:
-        if self.session is not None:
-            self._left_out.step_follows(self.session, number)
 
     def _on_step(self, number: int) -> None:
         session = self.session

@@ -23,7 +23,7 @@ from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
 from gradscope.record.process.memory_limit import is_limited, leaves_too_little
 from gradscope.record.process.ranks import this_process, wanted
-from gradscope.record.process.trace_file import trace_file
+from gradscope.record.process.trace_file import MOST_BYTES, trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
 from gradscope.record.script.exits import Exits, say_why
@@ -89,10 +89,10 @@ class TraceOptions:
     level: str = "engine"
     on: str = AUTO
     steps: str | None = None  # "3:7", "3:", ":7" or "3", or several of them: "0:9,100"
-    every: int | None = None  # one step in so many
+    every: int | None = None  # one step in N
     ranks: str | None = None  # "0,2"
     max_events: int | None = None
-    max_bytes: int | None = None
+    max_bytes: int | None = None  # None: MOST_BYTES; 0: no limit
     native: bool = True
     check_functions: bool = True
     source: bool = True
@@ -166,7 +166,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
             return Outcome(_run(program, main.__dict__, exits, _nothing).code)
         source = program.attributes.get("__file__")
         output = rank.file(options.output)
-        writer, said = trace_file(output, source, options.max_bytes)
+        writer, said = trace_file(output, source, _room(options))
         if said:
             say(said)
         stops = options.debugger
@@ -193,7 +193,7 @@ def _settings(options: TraceOptions) -> Options:
     return Options(
         level=options.level,
         max_events=options.max_events,
-        max_bytes=options.max_bytes,
+        max_bytes=_room(options),
         steps=options.steps,
         every=options.every,
         native=options.native,
@@ -204,6 +204,10 @@ def _settings(options: TraceOptions) -> Options:
         keeps_arguments=options.keeps_arguments,
         extra=_again(options),
     )
+
+
+def _room(options: TraceOptions) -> int | None:
+    return MOST_BYTES if options.max_bytes is None else options.max_bytes or None
 
 
 def _again(options: TraceOptions) -> dict[str, str]:

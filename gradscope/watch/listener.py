@@ -323,12 +323,11 @@ class Listener(ProgramListener, Protocol):
         """Saved values found natively that Python has to read; the start of that traversal."""
         ...
 
-    def passes(self) -> bool:
-        """Called before a backward: whether it is left out, and its end does not matter."""
-        ...
-
     def looks_since(self) -> int:
-        """Called before a backward: 0 if it is not recorded, otherwise the current time."""
+        """Called before a backward: the current time, if it is recorded.
+
+        0: it is not recorded. -1: it is not, and its end does not matter.
+        """
         ...
 
     def left_out(self, *, creates: bool) -> None:

@@ -150,15 +150,11 @@ class PyTorchListener(ProgramNotes):
             self.watcher.before.leaf(tensor, number)
         return number
 
-    def passes(self) -> bool:
-        """Whether a backward is left out, and ends no step, because optimizers do."""
-        if self.paused is None or not self.contexts.steps.is_told:
-            return False
-        self.paused.saw_backward = True
-        return True
-
     def looks_since(self) -> int:
-        """The current time, if a backward is to be recorded; else 0."""
+        """The current time, if a backward is recorded; if not, 0, or -1 if optimizers end steps."""
+        if self.paused is not None and self.contexts.steps.is_told:
+            self.paused.saw_backward = True
+            return -1
         if self.released is not None:
             self.released.now()
         return perf_counter_ns() if self.paused is None else self.paused.began()

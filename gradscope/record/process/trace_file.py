@@ -16,6 +16,9 @@ from gradscope.trace.schema import Meta
 from gradscope.trace.text import quoted_path, visible
 from gradscope.trace.writer import FileWriter
 
+MOST_BYTES = 256_000_000
+"""The size of a trace at which recording stops, unless another limit was asked for."""
+
 SMALL = 1 << 23
 """Largest size in bytes of an old trace that is read before it is replaced, to describe it."""
 

@@ -12,7 +12,7 @@ from gradscope.trace.text import quoted
 
 @dataclass(frozen=True, slots=True)
 class ChosenSteps:
-    """Ranges of steps with their first and last one; with `every`, also one step in so many."""
+    """Ranges of steps with their first and last one; with `every`, also one step in that number."""
 
     ranges: tuple[tuple[int, int], ...] = ()
     every: int | None = None
