@@ -94,10 +94,11 @@ def _differ(several: Iterable[ClippedThenReduced]) -> bool:
 def _clipped(part: RankPart) -> Iterator[ClippedThenReduced]:
     """What a rank clipped between a backward and a step, and reduced after that."""
     acts = part.trace.once(Acts)
-    steps = [act.t for act in acts.of(StepAct)]
-    drawn = _drawn(part.trace)
-    reductions = list(_reductions(part.trace))
     clips = acts.of(ClipAct)
+    if not clips:
+        return
+    steps = [act.t for act in acts.of(StepAct)]
+    drawn, reductions = _drawn(part.trace), list(_reductions(part.trace))
     for clip in clips:
         until = min((t for t in steps if t > clip.t), default=None)
         if until is None or not clip.facts.norm >= 0 or not clip.facts.max >= 0:
