@@ -38,6 +38,7 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 COMPARED = ("count", "zero", "min", "max", "mean", "rms")
+SIDES = (Place.NODE_INPUT, Place.NODE_OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class HeldParameter:
     tensors: Mapping[int, int]  # by rank
     equal: tuple[bool, ...]  # at each step of the optimizer, before it
     grads: tuple[Mapping[int, float], ...]  # norms of the gradient that each step used
+    optimizer: int = 0  # its number
 
     @property
     def differs(self) -> bool:
@@ -148,13 +150,11 @@ class RankCalls:
 
     def passed_back(self, number: int) -> tuple[float, float]:
         """Norms of what the node of a call got first, and of its first result; NaN: not known."""
-        values, node = self.trace.table(Value), int(self.calls.ops["node"][self.at[number]])
-        rows, found = np.flatnonzero(values["node"] == node), []
-        for place in (Place.NODE_INPUT, Place.NODE_OUTPUT):
-            of = rows[values["place"][rows] == place][:1]
-            norms = values["rms"][of] * np.sqrt(values["count"][of])
-            found.append(float(norms[0]) if len(of) else math.nan)
-        return found[0], found[1]
+        sides = passed_by(self.trace, int(self.calls.ops["node"][self.at[number]]))
+        into, out = (
+            looks[0].rms * math.sqrt(looks[0].many) if looks else math.nan for looks in sides
+        )
+        return into, out
 
     @cached_property
     def exchanged(self) -> tuple[Exchanged, ...]:
@@ -209,6 +209,28 @@ def _nodes_with_collectives(trace: Trace) -> frozenset[int]:
     return frozenset(found)
 
 
+def passed_by(trace: Trace, node: int) -> tuple[list[BatchLook], list[BatchLook]]:
+    """Statistics of the gradients that a node got, and of its results, in its first backward."""
+    found: tuple[list[BatchLook], list[BatchLook]] = ([], [])
+    seen = set()
+    for place, index, row in trace.once(_of_nodes).get(node, ()):
+        if place in SIDES and (place, index) not in seen:
+            seen.add((place, index))
+            found[SIDES.index(place)].append(row)
+    return found
+
+
+def _of_nodes(trace: Trace) -> dict[int, list[tuple[int, int, BatchLook]]]:
+    """What was measured at nodes: the place, the index and the statistics."""
+    values = trace.table(Value)
+    rows = np.flatnonzero((values["node"] != NONE) & np.isin(values["place"], SIDES))
+    columns = [values[name][rows].tolist() for name in ("node", "place", "index", *COMPARED)]
+    found: dict[int, list[tuple[int, int, BatchLook]]] = {}
+    for node, place, index, *numbers in zip(*columns, strict=True):
+        found.setdefault(node, []).append((place, index, BatchLook(*numbers)))
+    return found
+
+
 class AlignedCalls:
     """The calls of all ranks, if they are the same."""
 
@@ -232,7 +254,7 @@ def held_parameters(trace: Trace) -> tuple[HeldParameter, ...]:
     if len({len(each) for each in optimizers}) != 1:
         return ()
     found: list[HeldParameter] = []
-    for several in zip(*optimizers, strict=True):
+    for number, several in enumerate(zip(*optimizers, strict=True)):
         if len({(len(each.tensors), len(each.steps)) for each in several}) != 1:
             continue
         many = len(several[0].tensors)
@@ -258,6 +280,7 @@ def held_parameters(trace: Trace) -> tuple[HeldParameter, ...]:
                         {p.rank: of[at].grad[place] for p, of in zip(every, facts, strict=True)}
                         for at in measured
                     ),
+                    number,
                 )
             )
     return tuple(found)
