@@ -181,25 +181,27 @@ class RankCalls:
     @cached_property
     def crossing(self) -> frozenset[int]:
         """The numbers of calls whose node called a collective in the backward."""
-        ran = _nodes_with_collectives(self.trace)
+        ran = _nodes_with_collectives(self.trace, self.until)
         ops = self.trace.table(Op)
         nodes = ops["node"][self.at].tolist() if self.at else []
         return frozenset(number for number, node in enumerate(nodes) if node in ran)
 
 
-def _nodes_with_collectives(trace: Trace) -> frozenset[int]:
-    """Nodes that called a collective while they ran."""
+def _nodes_with_collectives(trace: Trace, until: int) -> frozenset[int]:
+    """Nodes that called a collective while they ran, before a time."""
     spans = {row.id: row for row in trace.rows(Span) if row.phase == Phase.COLLECTIVE}
     called = [
         spans[row.span].begin
         for row in trace.rows(Collective)
         if row.span in spans and not row.caller and not row.holds
     ]
+    called = [begin for begin in called if begin < until]
     begins, ends = trace.table(NodeBegin), trace.table(NodeEnd)
-    order = np.argsort(begins["t"], kind="stable")
-    t, node = begins["t"][order], begins["node"][order]
+    chosen, ended = np.flatnonzero(begins["t"] < until), np.flatnonzero(ends["t"] < until)
+    chosen = chosen[np.argsort(begins["t"][chosen], kind="stable")]
+    t, node = begins["t"][chosen], begins["node"][chosen]
     last: dict[int, list[int]] = {}
-    for each, end in zip(ends["node"].tolist(), ends["t"].tolist(), strict=True):
+    for each, end in zip(ends["node"][ended].tolist(), ends["t"][ended].tolist(), strict=True):
         last.setdefault(each, []).append(end)
     found = set()
     for begin in called:

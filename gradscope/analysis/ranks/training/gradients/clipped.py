@@ -7,12 +7,15 @@ average loss, and no rank has clipped the average.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.training.batches import DRAWS
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.functions import all_statements, last_name
 from gradscope.trace.schema import (
     NONE,
     CameInAct,
@@ -25,7 +28,8 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.trace import Trace
 
-REDUCES = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor")
+REDUCES = ("all_reduce", "reduce_scatter", "reduce_scatter_tensor")
+"""A learner that gets clipped gradients from workers, by `reduce`, may want them so."""
 APART = 1e-2
 """Relative difference of two factors that are not the same."""
 
@@ -48,6 +52,13 @@ class ClippedThenReduced:
 
 
 @dataclass(frozen=True, slots=True)
+class NoiseOnGradient:
+    """A line that adds random numbers to gradients."""
+
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClippedApart:
     """The first time that ranks clipped by different factors what they combined after that."""
 
@@ -58,7 +69,7 @@ class ClippedApart:
 
 def clipped_apart(trace: Trace) -> tuple[ClippedApart, ...]:
     """One for each group of ranks."""
-    if len(trace.meta.get("ranks", ())) < 2:
+    if len(trace.meta.get("ranks", ())) < 2 or trace.once(SourceFiles).each(noise_on_gradients):
         return ()
     by_group: dict[tuple[int, ...], dict[int, list[ClippedThenReduced]]] = {}
     for part in trace.once(parts):
@@ -134,3 +145,14 @@ def _reductions(trace: Trace) -> Iterator[tuple[int, frozenset[int], tuple[int, 
         if span.name.partition(",")[0] in REDUCES and row.stack != NONE:
             found.append((span.begin, frozenset(row.parameters), group, row.span, row.stack))
     yield from sorted(found)
+
+
+def noise_on_gradients(tree: ast.Module) -> Iterator[NoiseOnGradient]:
+    """Statements that read `.grad` and draw random numbers."""
+    for each in all_statements(tree):
+        if not isinstance(each, ast.Assign | ast.AugAssign | ast.Expr):
+            continue
+        inside = list(ast.walk(each))
+        draws = any(isinstance(one, ast.Call) and last_name(one.func) in DRAWS for one in inside)
+        if draws and any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in inside):
+            yield NoiseOnGradient(each.lineno)

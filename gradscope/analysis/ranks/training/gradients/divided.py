@@ -146,7 +146,7 @@ def _scalings(trace: Trace, roots: tuple[int, ...]) -> Iterator[tuple[int, str, 
 
 
 def divisions_by_ranks(tree: ast.Module) -> Iterator[DividesByRanks]:
-    """Divisions by the number of ranks, or by a product with it."""
+    """Divisions by the number of ranks, or by a product with it, alone on their lines."""
     named = {
         each.targets[0].id
         for each in ast.walk(tree)
@@ -154,15 +154,22 @@ def divisions_by_ranks(tree: ast.Module) -> Iterator[DividesByRanks]:
         and isinstance(each.targets[0], ast.Name)
         and _counts_ranks(each.value, frozenset())
     }
+    by_ranks, others = list[DividesByRanks](), set[int]()
     for each in ast.walk(tree):
         if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
-            by, multiplied = each.right, each.left
+            by, divided = each.right, each.left
         elif isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Div):
-            by, multiplied = each.value, each.target
+            by, divided = each.value, each.target
         else:
             continue
-        if _counts_ranks(by, frozenset(named)) and not _counts_ranks(multiplied, frozenset(named)):
-            yield DividesByRanks(each.lineno, each.end_lineno or each.lineno)
+        last = each.end_lineno or each.lineno
+        if _counts_ranks(by, frozenset(named)) and not _counts_ranks(divided, frozenset(named)):
+            by_ranks.append(DividesByRanks(each.lineno, last))
+        else:
+            others.update(range(each.lineno, last + 1))
+    for found in by_ranks:
+        if others.isdisjoint(range(found.line, found.last + 1)):
+            yield found
 
 
 def _counts_ranks(expression: ast.expr, named: frozenset[str]) -> bool:

@@ -180,21 +180,23 @@ class _Ways:
         nodes = rank.trace.table(Node)
         named = [name.startswith("AccumulateGrad") for name in nodes.texts("name")]
         leaves = nodes.take(np.flatnonzero(named))
-        self._leaf = {row.inputs[0]: row.id for row in leaves if row.inputs}
+        self._ends: dict[int, list[int]] = defaultdict(list)  # of each leaf; a new one each step
+        for row in leaves:
+            for leaf in row.inputs[:1]:
+                self._ends[leaf].append(row.id)
         self.hooked = {
             tensor for act in rank.trace.once(Acts).of(HookAct) for tensor in act.tensors
         }
 
     def between(self, leaf: int) -> set[int]:
         """The nodes between the losses and a leaf."""
-        end = self._leaf.get(leaf, NONE)
-        return self._reached(self._roots, self._next) & self._reached([end], self._back)
+        ends = self._ends.get(leaf, ())
+        return self._reached(self._roots, self._next) & self._reached(ends, self._back)
 
     def crossed(self, leaf: int) -> list[int]:
         """The numbers of the calls with collectives through which all its gradients come."""
-        end = self._leaf.get(leaf, NONE)
         around = self._reached(self._roots, self._next, without=self._crossing)
-        return [] if end in around else self.crossings(leaf)
+        return [] if around.intersection(self._ends.get(leaf, ())) else self.crossings(leaf)
 
     def crossings(self, leaf: int) -> list[int]:
         within = self.between(leaf)
