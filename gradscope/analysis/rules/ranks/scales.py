@@ -9,6 +9,7 @@ from gradscope.analysis.identity.sites import at, own_site
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.ranks.training.gradients.clipped import ClippedApart, clipped_apart
 from gradscope.analysis.ranks.training.gradients.divided import divided_losses
+from gradscope.analysis.ranks.whose import norms_in_words
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Op, Span
 from gradscope.trace.trace import Trace
@@ -62,12 +63,13 @@ def clipped_before_the_average(trace: Trace) -> Iterator[Found]:
     for apart in trace.once(clipped_apart):
         one = next(iter(apart.first.values()))
         site, reduced = own_site(trace, one.act.stack), own_site(trace, one.stack)
+        norms = {rank: each.act.facts.norm for rank, each in apart.first.items()}
         step = trace.once(step_numbers).get(one.act.step, 0)
         evidence = [Evidence("act", each.act.id) for each in apart.first.values()]
         yield Found(
             message=f"Each rank clipped its own gradient{at(site)}, before the gradients were "
             f"combined{at(reduced)}, in {_times(apart)}: in step {step}, "
-            f"norms were {_norms(apart)}, and the limit {one.act.facts.max:g}",
+            f"norms were {norms_in_words(norms)}, and the limit {one.act.facts.max:g}",
             site=site,
             evidence=(*evidence, Evidence(Span.TABLE, one.span)),
             why="ranks multiplied their gradients by different factors, so they have different "
@@ -79,12 +81,6 @@ def clipped_before_the_average(trace: Trace) -> Iterator[Found]:
 
 def _times(apart: ClippedApart) -> str:
     return f"{apart.times} of {apart.of} steps" if apart.of > 1 else "one step"
-
-
-def _norms(apart: ClippedApart) -> str:
-    return ", ".join(
-        f"{each.act.facts.norm:.3g} on rank {rank}" for rank, each in apart.first.items()
-    )
 
 
 @rule(

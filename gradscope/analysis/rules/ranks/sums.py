@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.training.gradients.added import added_on_each_rank
 from gradscope.analysis.ranks.training.gradients.never_summed import NeverSummed, never_summed
+from gradscope.analysis.ranks.whose import norms_in_words
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Op, Span
 from gradscope.trace.trace import Trace
@@ -64,7 +65,7 @@ def gradient_never_summed(trace: Trace) -> Iterator[Found]:
     for found in trace.once(never_summed):
         first, *rest = found.parameters
         named = f"{first.name or 'a parameter'}{f' and {len(rest)} more' if rest else ''}"
-        norms = ", ".join(f"{norm:.4g} on rank {rank}" for rank, norm in first.grads[0].items())
+        norms = norms_in_words(first.grads[0])
         yield Found(
             message=f"The gradient of {named} is a part on each rank, and is never summed over "
             f"ranks: its norm is {norms} in step 0, and values differ from then on{at(found.site)}",
