@@ -63,13 +63,11 @@ def clipped_before_the_average(trace: Trace) -> Iterator[Found]:
     for apart in trace.once(clipped_apart):
         one = next(iter(apart.first.values()))
         site, reduced = own_site(trace, one.act.stack), own_site(trace, one.stack)
-        norms = {rank: each.act.facts.norm for rank, each in apart.first.items()}
-        step = trace.once(step_numbers).get(one.act.step, 0)
         evidence = [Evidence("act", each.act.id) for each in apart.first.values()]
         yield Found(
             message=f"Each rank clipped its own gradient{at(site)}, before the gradients were "
-            f"combined{at(reduced)}, in {_times(apart)}: in step {step}, "
-            f"norms were {norms_in_words(norms)}, and the limit {one.act.facts.max:g}",
+            f"combined{at(reduced)}, in {_times(trace, apart)}, "
+            f"norms were {_norms(apart)}, and the limit {one.act.facts.max:g}",
             site=site,
             evidence=(*evidence, Evidence(Span.TABLE, one.span)),
             why="ranks multiplied their gradients by different factors, so they have different "
@@ -79,8 +77,15 @@ def clipped_before_the_average(trace: Trace) -> Iterator[Found]:
         )
 
 
-def _times(apart: ClippedApart) -> str:
-    return f"{apart.times} of {apart.of} steps" if apart.of > 1 else "one step"
+def _times(trace: Trace, apart: ClippedApart) -> str:
+    """As in "4 of 4 steps: in step 0"."""
+    first = next(iter(apart.first.values())).act
+    number = trace.once(step_numbers).get(first.step, 0)
+    return f"{apart.times} of {apart.of} steps: in step {number}"
+
+
+def _norms(apart: ClippedApart) -> str:
+    return norms_in_words({rank: each.act.facts.norm for rank, each in apart.first.items()})
 
 
 @rule(
