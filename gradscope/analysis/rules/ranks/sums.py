@@ -65,7 +65,7 @@ def gradient_never_summed(trace: Trace) -> Iterator[Found]:
     for found in trace.once(never_summed):
         first, *rest = found.parameters
         named = f"{first.name or 'a parameter'}{f' and {len(rest)} more' if rest else ''}"
-        norms = norms_in_words(first.grads[0])
+        norms = norms_in_words(first.grads)
         yield Found(
             message=f"The gradient of {named} is a part on each rank, and is never summed over "
             f"ranks: its norm is {norms} in step 0, and values differ from then on{at(found.site)}",

@@ -38,6 +38,9 @@ from gradscope.trace.schema import (
 from gradscope.trace.trace import Trace
 
 COMPARED = ("count", "zero", "min", "max", "mean", "rms")
+FIRST = 24
+"""Number of steps at the start whose parameters are compared, and of as many after that."""
+
 SIDES = (Place.NODE_INPUT, Place.NODE_OUTPUT)
 
 
@@ -47,8 +50,8 @@ class HeldParameter:
 
     name: str
     tensors: Mapping[int, int]  # by rank
-    equal: tuple[bool, ...]  # at each step of the optimizer, before it
-    grads: tuple[Mapping[int, float], ...]  # norms of the gradient that each step used
+    equal: tuple[bool, ...]  # before each step of the optimizer; of many steps, before some
+    grads: Mapping[int, float]  # norms of the gradient that the first step used, by rank
     optimizer: int = 0  # its number
 
     @property
@@ -263,7 +266,7 @@ def held_parameters(trace: Trace) -> tuple[HeldParameter, ...]:
         facts = [[step.facts for step in each.steps] for each in several]
         measured = [
             at
-            for at in range(len(several[0].steps))
+            for at in _few(len(several[0].steps))
             if all(len(of[at].hashes) == len(of[at].grad) == many for of in facts)
         ]
         if not measured or measured[0] != 0 or _are_shards(every, several[0].tensors):
@@ -278,14 +281,16 @@ def held_parameters(trace: Trace) -> tuple[HeldParameter, ...]:
                     names.get(several[0].tensors[place], ""),
                     {p.rank: o.tensors[place] for p, o in zip(every, several, strict=True)},
                     tuple(len(each) == 1 for each in hashes),
-                    tuple(
-                        {p.rank: of[at].grad[place] for p, of in zip(every, facts, strict=True)}
-                        for at in measured
-                    ),
+                    {p.rank: of[0].grad[place] for p, of in zip(every, facts, strict=True)},
                     number,
                 )
             )
     return tuple(found)
+
+
+def _few(steps: int) -> list[int]:
+    """The numbers of the first steps, and of some of those after them."""
+    return [*range(min(steps, FIRST)), *range(FIRST, steps, max(1, (steps - FIRST) // FIRST))]
 
 
 def _names(trace: Trace) -> tuple[list[int], list[str]]:

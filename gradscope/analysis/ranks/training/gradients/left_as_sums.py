@@ -122,7 +122,7 @@ def _is_averaged(every: tuple[RankPart, ...], of: HeldParameter) -> bool:
     return all(
         len(sums) == 1
         and sums[0] > 0
-        and abs(sums[0] / len(every) - of.grads[0][part.rank]) <= CLOSE * of.grads[0][part.rank]
+        and abs(sums[0] / len(every) - of.grads[part.rank]) <= CLOSE * of.grads[part.rank]
         for part in every
         for sums in [_summed(part.trace, len(every)).get(of.tensors[part.rank], ())]
     )
