@@ -62,6 +62,9 @@ def on_ranks(trace: Trace) -> str:
     return f" on {many} ranks" if many else ""
 
 
+FEW = 3
+"""Number of ranks whose values are listed."""
+
 OK = "ok"
 WELL = (OK, "os._exit(0)")
 """Endings without an error."""
@@ -82,6 +85,15 @@ def listed(ranks: Sequence[int]) -> str:
         first, last = numbers[0], numbers[-1]
         parts += [f"{first} to {last}"] if last > first + 1 else map(str, numbers)
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(parts)}"
+
+
+def norms_in_words(norms: Mapping[int, float]) -> str:
+    """As in "0.5 on rank 0, 2 on rank 1"; of many ranks the smallest and the largest."""
+    shown = [f"{norm:.4g} on rank {rank}" for rank, norm in norms.items()]
+    if len(shown) <= FEW:
+        return ", ".join(shown)
+    low, high = min(norms, key=norms.__getitem__), max(norms, key=norms.__getitem__)
+    return f"from {norms[low]:.4g} on rank {low} to {norms[high]:.4g} on rank {high}"
 
 
 def ranked(rank: int) -> str:

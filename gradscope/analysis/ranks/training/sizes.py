@@ -6,7 +6,7 @@ A mean is a call that takes one, or a division of the loss by a tensor with one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import step_numbers
@@ -19,6 +19,12 @@ from gradscope.trace.trace import Trace
 DIVIDED = 2
 """Number of tensors that a division takes."""
 
+FEWEST = 4
+"""Number of backwards from which on it is no coincidence that one rank has the fewest values."""
+
+MUCH = 2.0
+"""Factor between two counts from which on they do not differ by chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mean:
@@ -26,6 +32,7 @@ class Mean:
 
     op: int  # that computed it
     over: str  # the shape of what it took, "[8, 2]", or the number that it divided by
+    count: float = math.nan  # that number; NaN: a shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Sizes:
     means: Mapping[int, Mean]  # by rank
     steps: int  # number of steps in which they differed
     of: int  # number of steps that were compared
+    fewest: int = NONE  # the rank whose count was the smallest by far in each; NONE: no such rank
 
 
 def unequal_sizes(trace: Trace) -> tuple[Sizes, ...]:
@@ -76,7 +84,7 @@ def _mean(trace: Trace, task: GraphTask) -> Mean | None:
     row = ops.row(op)
     if row.name == "div" and len(row.inputs) == DIVIDED:
         many = trace.once(_numbers).get(row.inputs[1], math.nan)
-        return Mean(op, f"{many:.0f}") if many > 1 and many == round(many) else None
+        return Mean(op, f"{many:.0f}", many) if many > 1 and many == round(many) else None
     if not (row.inputs and tensors.has(row.inputs[0]) and ends_in_mean(trace, task.id)):
         return None
     return Mean(op, str([*tensors.row(row.inputs[0]).shape]))
@@ -102,4 +110,16 @@ def _compared(ranks: Mapping[int, Mapping[tuple[int, int], Mean]]) -> Sizes | No
         {rank: means[differ[0]] for rank, means in ranks.items()},
         len({step for step, _ in differ}),
         len({step for step, _ in common}),
+        _fewest([{rank: means[key] for rank, means in ranks.items()} for key in common]),
     )
+
+
+def _fewest(each: Sequence[Mapping[int, Mean]]) -> int:
+    """The rank that always divided by the smallest number, and another by MUCH more."""
+    ranks = {min(means, key=lambda rank: means[rank].count) for means in each}
+    apart = all(
+        max(mean.count for mean in means.values())
+        >= MUCH * min(mean.count for mean in means.values())
+        for means in each
+    )
+    return ranks.pop() if len(ranks) == 1 and apart and len(each) >= FEWEST else NONE

@@ -17,7 +17,7 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.functions import last_name
 from gradscope.analysis.timing.by_line import LOADING
-from gradscope.trace.schema import Op, Span
+from gradscope.trace.schema import NONE, Op, Span
 from gradscope.trace.trace import Trace
 
 SAMPLER = "DistributedSampler"
@@ -29,7 +29,9 @@ def unequal_batches(trace: Trace) -> Iterator[Found]:
 
     DistributedDataParallel averages gradients over ranks, each with the same weight. If the loss of
     each rank is a mean over its batch, samples of a small batch count more than others. For the
-    last batch of an epoch this matters little.
+    last batch of an epoch this matters little. It is a warning if the loss is a sum divided by the
+    rank's own count, and one rank always counts less than half of what another one does: then each
+    of its values has a larger weight in the whole run.
 
     Bad:
         import torch.distributed as dist
@@ -77,6 +79,7 @@ def unequal_batches(trace: Trace) -> Iterator[Found]:
             "values of smaller batches count more",
             fix="give all ranks batches of the same size (drop_last=True), or multiply each loss "
             "by the size of its batch and the number of ranks, and divide by the size of all",
+            severity=None if sizes.fewest == NONE else Severity.WARNING,
         )
 
 

@@ -8,8 +8,10 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.audit import Combining
 from gradscope.analysis.ranks.combined import OddlyCombined, oddly_combined
+from gradscope.analysis.ranks.training.gradients.aligned import HeldParameter
+from gradscope.analysis.ranks.training.gradients.left_as_sums import LeftAsSums, left_as_sums
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Span
+from gradscope.trace.schema import Op, Span
 from gradscope.trace.trace import Trace
 
 FIX_TWICE = (
@@ -28,8 +30,10 @@ def gradients_combined_twice(trace: Trace) -> Iterator[Found]:
 
     The sums of elements show how a gradient was made from those of all ranks, see
     `gradscope audit`. DistributedDataParallel averages gradients: if the program sums or divides
-    them again, steps are larger or smaller than the learning rate says. Only parameters that are
-    equal on all ranks are judged, at the first step that was measured.
+    them again, steps are larger or smaller than the learning rate says. Parameters that are equal
+    on all ranks are judged, at the first step that was measured. Others are named if a collective
+    in the backward brings the gradients of all ranks' losses to them (experts), so that they are
+    sums, while the same optimizer uses averages of the rest.
 
     Bad:
         import torch.distributed as dist
@@ -73,6 +77,29 @@ def gradients_combined_twice(trace: Trace) -> Iterator[Found]:
             fix=FIX_TWICE if odd.reduced or not odd.others else FIX_ONE_WAY,
             certainty=Certainty.INFERRED,
         )
+
+    yield from map(_sum_beside_averages, trace.once(left_as_sums))
+
+
+def _sum_beside_averages(left: LeftAsSums) -> Found:
+    """Gradients are sums over ranks, and others of the same optimizer are averages."""
+    names, averaged = _named(left.parameters), _named(left.averaged)
+    are = "are sums" if len(left.parameters) > 1 else "is a sum"
+    return Found(
+        message=f"The gradient{'s' * (len(left.parameters) > 1)} of {names} {are} over "
+        f"{left.size} ranks in step 0, while {averaged} got the average{at(left.site)}",
+        site=left.site,
+        evidence=(Evidence("act", left.act), Evidence(Op.TABLE, left.op)),
+        why=f"gradients of all ranks' losses came back{at(left.through)}, and nothing divided "
+        f"them: next to the averages they are {left.size} times too large",
+        fix="divide these gradients by the number of ranks, too",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _named(several: tuple[HeldParameter, ...]) -> str:
+    first, *rest = several
+    return f"{first.name or 'a parameter'}{f' and {len(rest)} more' if rest else ''}"
 
 
 def _words(odd: OddlyCombined) -> str:

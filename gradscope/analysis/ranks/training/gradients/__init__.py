@@ -1,0 +1,1 @@
+"""Gradients that ranks computed or combined in another way than the loss says."""
