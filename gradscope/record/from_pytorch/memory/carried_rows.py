@@ -75,7 +75,9 @@ class CarriedRows:
             made = each[row.MANY] > 0
             if not made:
                 empty = name.endswith(WITHOUT_VALUES) or name.startswith(NEW)
-                spans = frozenset[int]() if empty else frozenset[int]().union(*(s for *_, s in read))
+                spans = (
+                    frozenset[int]() if empty else frozenset[int]().union(*(s for *_, s in read))
+                )
                 self._of[each[row.STAMP]] = spans
             about = (
                 session.writer.intern(name), each[row.END] - session.start,

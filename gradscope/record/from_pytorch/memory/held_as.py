@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 MOST_FRAMES, MOST_KEYS = 2, 256
 
 
-def held_as(
-    tensor: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]
-) -> str:
+def held_as(tensor: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]) -> str:
     """As in "totals['depth']": the dict is a variable of a calling function; "": there is none."""
     left = MOST_FRAMES
     while frame is not None and left:
