@@ -16,6 +16,7 @@ from gradscope.trace.schema.declare import (
     TensorIds,
     Text,
     Texts,
+    ThreadId,
     table,
 )
 

@@ -27,10 +27,10 @@ WHY_THROUGH = {
     Way.DATA: "`.data` has no graph: no gradient reaches what the sum was made of",
 }
 FIX_THROUGH = {
-    Way.GATHERED: "use torch.distributed.nn.functional.{name}, which has a backward, or put the own "
-    "part back (`parts[rank] = own`); pass `x.detach()` if no gradient is wanted",
-    Way.IN_PLACE: "reduce a copy, `x.detach().clone()`, if it is only logged; if the sum belongs to "
-    "the loss, use torch.distributed.nn.functional.{name}, which has a backward",
+    Way.GATHERED: "use torch.distributed.nn.functional.{name}, which has a backward, or put the "
+    "own part back (`parts[rank] = own`); pass `x.detach()` if no gradient is wanted",
+    Way.IN_PLACE: "reduce a copy, `x.detach().clone()`, if it is only logged; if the sum belongs "
+    "to the loss, use torch.distributed.nn.functional.{name}, which has a backward",
     Way.DATA: "use torch.distributed.nn.functional.{name}, which has a backward; pass "
     "`x.detach().clone()` if no gradient is wanted",
 }

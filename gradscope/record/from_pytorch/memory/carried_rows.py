@@ -1,4 +1,4 @@
-"""Rows of what the program did with tensors of collectives: nodes behind them, calls that read them.
+"""Rows of calls that read what collectives of the program have written.
 
 See Note [Carried by memory] in watch/called/ranks/carried.py: what a call has read is a mark, of a
 collective (a negative number) or of the result of another call (its stamp).
@@ -13,6 +13,7 @@ from gradscope.record.from_pytorch.called.came_in import VIEWS
 from gradscope.record.from_pytorch.memory.storage_rows import put
 from gradscope.record.notes.log import Ints
 from gradscope.trace.schema import NONE, Used
+from gradscope.watch.called.ranks import carried_columns as row
 
 if TYPE_CHECKING:
     from gradscope.record.from_pytorch.called.in_place import InPlace
@@ -51,8 +52,8 @@ class CarriedRows:
 
     def flush(self) -> None:
         """Pass new rows to the writer."""
-        rows = self.carried.read() if self.carried is not None else ()
-        if len(rows):
+        rows = None if self.carried is None else self.carried.read()
+        if rows is not None and len(rows):
             self._read(rows)
         if len(self._of) > MOST_KNOWN:
             for old in list(self._of)[: MOST_KNOWN // 2]:
@@ -60,8 +61,6 @@ class CarriedRows:
         put(self._session.writer.block, Used, USED, self._rows)
 
     def _read(self, rows: Ints) -> None:
-        from gradscope.watch.called.ranks import carried as row  # noqa: PLC0415 -- it imports PyTorch
-
         session = self._session
         threads = {ident: thread for thread, ident in session.contexts.threads.idents().items()}
         stacks = self._in_place.stacks_of(rows[:, row.LINE]).tolist()
@@ -89,7 +88,7 @@ class CarriedRows:
                 for span in sorted(spans) if made or (mark < 0 and reads) else ():
                     self._add(span, made, (span, *about, int(mark < 0), graph, *nodes))
 
-    def _add(self, span: int, made: bool, row: tuple[Any, ...]) -> None:  # noqa: FBT001
+    def _add(self, span: int, made: bool, row: tuple[Any, ...]) -> None:
         self._many[span, made] += 1
         if self._many[span, made] <= (MOST_USED if made else MOST_READ):
             self._rows.append(row)

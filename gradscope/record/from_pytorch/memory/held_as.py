@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.record.notes.local_names import variables_of
 from gradscope.record.notes.sites import caller_of
+from gradscope.watch.in_place.by_identity import is_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ def held_as(tensor: Any, frame: FrameType | None, is_machinery: Callable[[CodeTy
         if not is_machinery(frame.f_code):
             left -= 1
             for name, value in variables_of(frame).items():
-                if isinstance(value, dict) and not name.startswith("__"):
+                if is_a(value, dict) and not name.startswith("__"):
                     key = _key_of(tensor, value)
                     if key:
                         return f"{name}[{key!r}]"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,13 @@ from gradscope.machine_code.language import Address, Compiled, increase, load, s
 from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import made, observer as calls
 from gradscope.watch.called.call_places import place_here
+from gradscope.watch.called.ranks.carried_columns import (
+    CAPACITY,
+    MOST_READ,
+    READ,
+    STAMP,
+    WIDTH,
+)
 from gradscope.watch.called.writes import ALLOWED, is_writing, not_known, now
 from gradscope.watch.native.saved_layout import saved_layout
 from gradscope.watch.observer import VALUE, pthread_self
@@ -31,16 +39,9 @@ from gradscope.watch.observer import VALUE, pthread_self
 if TYPE_CHECKING:
     from gradscope.watch.called.call_rows import Ints
 
-CAPACITY = 1 << 12
-COLUMNS = STAMP, END, WORD, THREAD, LINE, FIRST, MANY, GRAPHS, READ = range(9)
-"""WORD: address of the call's schema. FIRST: sequence number of the first node that it created,
-MANY: how many it created. READ: the first of MOST_READ marks. GRAPHS: a bit for each of these, set
-if the argument has a graph."""
+MOST_GIVEN = 8
+"""Number of arguments whose memory is stored of a call."""
 
-MOST_READ, MOST_GIVEN = 4, 8
-"""Number of marks, and of arguments, that are stored of a call."""
-
-WIDTH = READ + MOST_READ
 CELLS, NEAR = 1 << 12, 8
 RESULTS_KNOWN = 1 << 13
 
@@ -338,7 +339,7 @@ class _Functions(NamedTuple):
 
 def ready(inputs: int, results: int, list_kind: int, in_list: int) -> None:
     """Determine offsets. The arguments are offsets in a RecordFunction and in a list."""
-    global thread, peek  # noqa: PLW0603 -- compiled code names them
+    global thread, peek
     thread, peek = made.thread, made.peek
     found = saved_layout()
     plain = found.plain
@@ -359,8 +360,6 @@ def _functions() -> _Functions:
     _kept.append(code)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
     one = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
-    from threading import get_ident
-
     return _Functions(kind(code.address(put_mark)), one(code.address(made_in)), get_ident)
 
 

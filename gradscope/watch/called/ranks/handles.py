@@ -2,6 +2,11 @@
 
 The first method that it calls counts, because all of them show when the collective is complete. The
 handle itself is not kept alive.
+
+# Note [Handles written in Python]
+A class of handles may be written in Python. When C++ calls a method of such a handle, it looks for
+a method in Python, and would take ours for it; ours calls the original, which would look again. A
+function of the same name that has the handle as first argument ends this.
 """
 
 from __future__ import annotations
@@ -56,11 +61,12 @@ class WorkHandles:
     def _told(self, name: str, own: Any) -> Any:
         guarded, did, waiting = self._faults.guarded, self._did, self
 
-        @passed_over
-        def method(*given: Any, **more: Any) -> Any:
-            result = own(*given, **more)
-            if given and id(given[0]) in waiting._waiting:
-                guarded("a handle was used", did, given[0], name, sys._getframe(1))
+        def method(work: Any, *given: Any, **more: Any) -> Any:
+            result = own(work, *given, **more)
+            if id(work) in waiting._waiting:
+                guarded("a handle was used", did, work, name, sys._getframe(1))
             return result
 
-        return method
+        # See Note [Handles written in Python].
+        method.__code__ = method.__code__.replace(co_name=name)
+        return passed_over(method)

@@ -42,8 +42,8 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 def _tensors(asked: Mapping[str, Any], name: str | None) -> list[Any]:
     """The plain tensors that are passed as this parameter."""
-    value = None if name is None else asked.get(name)
-    several = value if is_a(value, (list, tuple)) else [value]
+    value: Any = None if name is None else asked.get(name)
+    several: Any = value if is_a(value, (list, tuple)) else [value]
     return [each for each in several[:MOST_TENSORS] if type(each) in PLAIN]
 
 

@@ -3,10 +3,15 @@
 The program passed a tensor with a graph, or its memory, and what came back went into the nodes of a
 backward. There is nothing to say if the program puts its own part back, with its graph, or if what
 came back was used after a later backward had begun, as in queues and running averages.
+
+A sum that was written into a tensor with a graph is named if it matters for the gradient: it is
+divided by the number of ranks, as is done again when gradients are averaged, or what follows is not
+linear in it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -38,6 +43,14 @@ IN_PLACE = ("all_reduce", "reduce")
 SUMS = ("sum", "avg")
 PRODUCTS = frozenset(("mm", "matmul", "bmm", "addmm", "linear", "einsum", "mul", "cdist"))
 """Calls in which a tensor and what was gathered are different factors: it is not put back."""
+NOT_LINEAR = frozenset((
+    "pow", "square", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "log2", "softmax", "relu",
+    "log_softmax", "logsumexp", "sigmoid", "logsigmoid", "tanh", "gelu", "silu", "softplus", "norm",
+    "linalg_vector_norm", "cross_entropy", "cross_entropy_loss", "mse_loss", "l1_loss",
+    "smooth_l1_loss", "huber_loss", "reciprocal", "cosine_similarity",
+))  # fmt: skip
+"""Calls whose gradient depends on the values of what they read."""
+CLOSE = 1e-6
 NEAR = 4
 """Number of edges between a call and the tensor that it puts back."""
 DATA = "data"
@@ -128,7 +141,7 @@ class _Graphs:
             if each.graph != (way is Way.IN_PLACE) or each.t > until or not nodes:
                 continue
             if way is Way.IN_PLACE:
-                nodes = [node for node in nodes if {*self._links.of(node)} & {*sources}]
+                nodes = [n for n in nodes if self._matters(n, each.name, {*sources}, row.group)]
             elif each.name not in PRODUCTS and self._near(nodes, sources):
                 return None
             run = [node for node in nodes if self._ran(node)]
@@ -165,6 +178,25 @@ class _Graphs:
                 return True
             seen |= layer
         return False
+
+    def _matters(self, node: int, name: str, sources: set[int], group: int) -> bool:
+        """Whether the gradient that a node passes to a source differs because of the sum."""
+        targets = self._links.of(node)
+        if not sources & {*targets}:
+            return False
+        if name in NOT_LINEAR or (name in ("mul", "div") and len(targets) > 1):
+            return name != "div" or targets[-1] in sources
+        size, factor = len(self._members.get(group, ())), self._factor(node, name)
+        return size > 1 and abs(factor * size - 1) < CLOSE
+
+    def _factor(self, node: int, name: str) -> float:
+        """The number by which a node multiplies; 0: it is not known."""
+        nodes = self._trace.table(Node)
+        [row] = nodes.take(np.array([nodes.index(node)]))
+        other = json.loads(row.arguments or "{}").get("other")
+        if not isinstance(other, int | float) or name not in ("mul", "div") or not other:
+            return 0.0
+        return 1 / other if name == "div" else float(other)
 
     def _is_averaged(self, sources: Sequence[int], group: int) -> bool:
         """Whether this group also combines the gradients of what the sources were made from."""
