@@ -98,8 +98,8 @@ def _since(first: NotThrough, steps: dict[int, int]) -> str:
 
 
 def _with_backward(name: str) -> str:
-    """The function with a backward that does the same."""
-    return {"all_gather_into_tensor": "_all_gather_base", "all_to_all_single": name}.get(name, name)
+    """The function with a backward that does the same, or nearly so."""
+    return "all_gather" if name in ("all_gather_into_tensor", "all_gather_single") else name
 
 
 @rule("GS014", "not-waited", reads=("handle",), across=True)

@@ -20,22 +20,26 @@ if TYPE_CHECKING:
     from gradscope.watch.called.ranks.carried import CarriedWrites
 
 READS = {
-    "all_gather": "tensor", "all_gather_into_tensor": "input_tensor", "all_reduce": "tensor",
+    "all_gather": "tensor", "all_gather_into_tensor": "input_tensor",
+    "all_gather_single": "input_tensor", "all_reduce": "tensor",
     "all_to_all": "input_tensor_list", "all_to_all_single": "input", "broadcast": "tensor",
     "gather": "tensor", "reduce": "tensor", "reduce_scatter": "input_list",
-    "reduce_scatter_tensor": "input", "scatter": "scatter_list",
+    "reduce_scatter_single": "input", "reduce_scatter_tensor": "input", "scatter": "scatter_list",
 }  # fmt: skip
 """The parameter with what a collective reads: a tensor or several."""
 
 WRITES = {
-    "all_gather": "tensor_list", "all_gather_into_tensor": "output_tensor", "all_reduce": "tensor",
+    "all_gather": "tensor_list", "all_gather_into_tensor": "output_tensor",
+    "all_gather_single": "output_tensor", "all_reduce": "tensor",
     "all_to_all": "output_tensor_list", "all_to_all_single": "output", "broadcast": "tensor",
     "gather": "gather_list", "recv": "tensor", "reduce": "tensor", "reduce_scatter": "output",
-    "reduce_scatter_tensor": "output", "scatter": "tensor",
+    "reduce_scatter_single": "output", "reduce_scatter_tensor": "output", "scatter": "tensor",
 }  # fmt: skip
 """The parameter with what a collective writes."""
 
-REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor")
+REDUCING = (
+    "all_reduce", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor",
+)  # fmt: skip
 MOST_TENSORS = 64
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 

@@ -37,8 +37,11 @@ from gradscope.trace.schema import (
 from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
-GATHERS = ("all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single", "gather")
-INTO_OTHERS = ("reduce_scatter", "reduce_scatter_tensor")
+GATHERS = (
+    "all_gather", "all_gather_into_tensor", "all_gather_single", "all_to_all", "all_to_all_single",
+    "gather",
+)  # fmt: skip
+INTO_OTHERS = ("reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor")
 IN_PLACE = ("all_reduce", "reduce")
 SUMS = ("sum", "avg")
 PRODUCTS = frozenset(("mm", "matmul", "bmm", "addmm", "linear", "einsum", "mul", "cdist"))
