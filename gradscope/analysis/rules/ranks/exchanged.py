@@ -51,10 +51,9 @@ def no_gradient_through(trace: Trace) -> Iterator[Found]:
 
     Bad:
         import torch.distributed as dist
-        from torch.nn.parallel import DistributedDataParallel
         dist.init_process_group("gloo")
         torch.manual_seed(dist.get_rank())
-        model = DistributedDataParallel(torch.nn.Linear(4, 3))
+        model = torch.nn.Linear(4, 3)
         own = model(torch.randn(5, 4))
         parts = [torch.zeros_like(own) for _ in range(dist.get_world_size())]
         dist.all_gather(parts, own)
@@ -65,10 +64,9 @@ def no_gradient_through(trace: Trace) -> Iterator[Found]:
     Good:
         import torch.distributed as dist
         from torch.distributed.nn.functional import all_gather
-        from torch.nn.parallel import DistributedDataParallel
         dist.init_process_group("gloo")
         torch.manual_seed(dist.get_rank())
-        model = DistributedDataParallel(torch.nn.Linear(4, 3))
+        model = torch.nn.Linear(4, 3)
         own = model(torch.randn(5, 4))
         parts = all_gather(own)
         (own @ torch.cat(parts).T).square().mean().backward()
