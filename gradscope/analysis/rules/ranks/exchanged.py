@@ -23,7 +23,7 @@ WHY_THROUGH = {
     Way.GATHERED: "what comes back has no graph: no gradient reaches the tensor that was passed, "
     "neither on this rank nor on the others",
     Way.IN_PLACE: "the sum was written into the tensor, and its graph does not know of it: each "
-    "rank's gradient is that of its own term, and averaging over ranks then divides it once more",
+    "rank divides the gradient of its own term, and averaging over ranks then divides it again",
     Way.DATA: "`.data` has no graph: no gradient reaches what the sum was made of",
 }
 FIX_THROUGH = {
@@ -43,8 +43,8 @@ def no_gradient_through(trace: Trace) -> Iterator[Found]:
 
     The functions of `torch.distributed` know nothing of autograd. A tensor with a graph was passed
     to one of them, or its memory as `.data`, and what came back went into the nodes of a backward:
-    the gradient ends there. Those of `torch.distributed.nn.functional` have a backward. An
-    `all_reduce` in place is named if the same ranks also average the gradients of what was summed.
+    the gradient ends there. Those of `torch.distributed.nn.functional` have a backward. A sum in
+    place is named if it is then divided by the number of ranks, which also average gradients.
 
     Nothing is reported of what is called under `no_grad` or in a custom Function, of what is
     detached, or if the own part is put back with its graph. At level `values`.

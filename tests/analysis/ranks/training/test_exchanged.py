@@ -16,28 +16,37 @@ dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(rank)
 model = DistributedDataParallel(nn.Linear(40, 30))
-shard = nn.Parameter(torch.randn(40, 30))
-optimizer = torch.optim.SGD([*model.parameters(), shard], lr=1e-3)
+shard, scale = nn.Parameter(torch.randn(40, 30)), nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([*model.parameters(), shard, scale], lr=1e-3)
 for parameter in model.parameters():
     dist.broadcast(parameter.data, 0)
+def empty(own):
+    return [torch.zeros_like(own) for _ in range(size)]
 for step in range(4):
     own = model(torch.randn(6, 40))
-    parts = [torch.zeros_like(own) for _ in range(size)]
+    parts = empty(own)
     dist.all_gather(parts, own)  # GS013: without a backward
     loss = (own @ torch.stack(parts).mean(0).T).square().mean()
 
+    parts = empty(own)
     dist.all_gather(parts, own)
     loss = loss + torch.stack([*parts[:rank], own, *parts[rank + 1:]]).square().mean()
 
+    parts = empty(own)
     dist.all_gather(parts, own.detach())
     loss = loss + (own * parts[1 - rank]).mean()
 
+    parts = empty(own)
     dist.all_gather(parts, own)
     correct = torch.stack(parts).argmax(2).eq(own.argmax(1)).float().mean().item()
 
     spread = own.square().mean(0)
     dist.all_reduce(spread)  # GS013: in place
-    loss = loss + spread.sqrt().sum()
+    loss = loss + (spread / size).sqrt().sum()
+
+    spread = own.square().mean(0)
+    dist.all_reduce(spread)
+    loss = loss + size * spread.sqrt().sum()
 
     logged = own.mean()
     dist.all_reduce(logged)
@@ -49,7 +58,7 @@ for step in range(4):
 
     product = torch.ones(6, 40) @ shard
     dist.all_reduce(product)
-    loss = loss + product.square().mean()
+    loss = loss * scale + (product / size).square().mean()
 
     pending = torch.ones(3)
     work = dist.all_reduce(pending, async_op=True)
@@ -60,7 +69,8 @@ for step in range(4):
     optimizer.zero_grad()
     loss.backward()
     with torch.no_grad():
-        work = dist.all_reduce(shard.grad, async_op=True)
+        scale.grad /= size
+        work = dist.all_reduce(scale.grad, async_op=True)
         while not work.is_completed():
             pass
     optimizer.step()

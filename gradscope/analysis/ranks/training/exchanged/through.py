@@ -4,9 +4,9 @@ The program passed a tensor with a graph, or its memory, and what came back went
 backward. There is nothing to say if the program puts its own part back, with its graph, or if what
 came back was used after a later backward had begun, as in queues and running averages.
 
-A sum that was written into a tensor with a graph is named if it matters for the gradient: it is
-divided by the number of ranks, as is done again when gradients are averaged, or what follows is not
-linear in it.
+A sum that was written into a tensor with a graph is named if it is then divided by the number of
+ranks, and the gradients are averaged over the same ranks, which divides them again. Without that
+the gradient may be right: each rank adds the part of its own term.
 """
 
 from __future__ import annotations
@@ -46,13 +46,6 @@ IN_PLACE = ("all_reduce", "reduce")
 SUMS = ("sum", "avg")
 PRODUCTS = frozenset(("mm", "matmul", "bmm", "addmm", "linear", "einsum", "mul", "cdist"))
 """Calls in which a tensor and what was gathered are different factors: it is not put back."""
-NOT_LINEAR = frozenset((
-    "pow", "square", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "log2", "softmax", "relu",
-    "log_softmax", "logsumexp", "sigmoid", "logsigmoid", "tanh", "gelu", "silu", "softplus", "norm",
-    "linalg_vector_norm", "cross_entropy", "cross_entropy_loss", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "huber_loss", "reciprocal", "cosine_similarity",
-))  # fmt: skip
-"""Calls whose gradient depends on the values of what they read."""
 CLOSE = 1e-6
 NEAR = 4
 """Number of edges between a call and the tensor that it puts back."""
@@ -144,7 +137,7 @@ class _Graphs:
             if each.graph != (way is Way.IN_PLACE) or each.t > until or not nodes:
                 continue
             if way is Way.IN_PLACE:
-                nodes = [n for n in nodes if self._matters(n, each.name, {*sources}, row.group)]
+                nodes = [n for n in nodes if self._averages(n, each.name, {*sources}, row.group)]
             elif each.name not in PRODUCTS and self._near(nodes, sources):
                 return None
             run = [node for node in nodes if self._ran(node)]
@@ -182,13 +175,10 @@ class _Graphs:
             seen |= layer
         return False
 
-    def _matters(self, node: int, name: str, sources: set[int], group: int) -> bool:
-        """Whether the gradient that a node passes to a source differs because of the sum."""
-        targets = self._links.of(node)
-        if not sources & {*targets}:
+    def _averages(self, node: int, name: str, sources: set[int], group: int) -> bool:
+        """Whether a node divides a source by the number of ranks of a group."""
+        if not sources & {*self._links.of(node)}:
             return False
-        if name in NOT_LINEAR or (name in ("mul", "div") and len(targets) > 1):
-            return name != "div" or targets[-1] in sources
         size, factor = len(self._members.get(group, ())), self._factor(node, name)
         return size > 1 and abs(factor * size - 1) < CLOSE
 
@@ -197,12 +187,13 @@ class _Graphs:
         nodes = self._trace.table(Node)
         [row] = nodes.take(np.array([nodes.index(node)]))
         other = json.loads(row.arguments or "{}").get("other")
-        if not isinstance(other, int | float) or name not in ("mul", "div") or not other:
+        known = isinstance(other, int | float) and other != 0
+        if not known or name.rstrip("_") not in ("mul", "div"):
             return 0.0
-        return 1 / other if name == "div" else float(other)
+        return 1 / other if name.startswith("div") else float(other)
 
     def _is_averaged(self, sources: Sequence[int], group: int) -> bool:
-        """Whether this group also combines the gradients of what the sources were made from."""
+        """Whether this group also averages the gradients of what the sources were made from."""
         leaves, seen, waiting = set[int](), {*sources}, [*sources]
         combined = self._combined.get(self._members.get(group, ()), frozenset())
         while waiting and combined:
@@ -230,7 +221,7 @@ class _Graphs:
 
     @cached_property
     def _combined(self) -> Mapping[tuple[int, ...], frozenset[int]]:
-        """The parameters whose gradients are combined, by the ranks that do it."""
+        """The parameters whose gradients are averaged, by the ranks that do it."""
         found: dict[tuple[int, ...], set[int]] = {}
         for members, parameters in self._combining():
             found.setdefault(members, set()).update(parameters)
@@ -240,7 +231,7 @@ class _Graphs:
         for row in self._trace.rows(Replicated):
             yield self._members.get(row.group, ()), row.parameters
         for called in self._trace.rows(Collective):
-            if called.holds == "gradients":
+            if called.holds == "gradients" and (called.caller or called.reduces == "avg"):
                 yield self._members.get(called.group, ()), called.parameters
 
 
@@ -250,6 +241,8 @@ def _way(row: Collective, span: Span, passed: Sequence[Passed]) -> Way | None:
     sums = row.reduces in SUMS
     if "" in through and (name in GATHERS or (sums and name in INTO_OTHERS)):
         return Way.GATHERED
-    if sums and name in IN_PLACE and through & {"", DATA}:
-        return Way.IN_PLACE if "" in through else Way.DATA
-    return None
+    if name not in IN_PLACE or not sums:
+        return None
+    if "" in through:
+        return Way.IN_PLACE if row.reduces == "sum" else None
+    return Way.DATA if DATA in through else None
