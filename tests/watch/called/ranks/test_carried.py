@@ -1,4 +1,4 @@
-"""Which nodes made what a collective reads, which calls read what it wrote, and what waited for it."""
+"""Which nodes made what a collective reads, which calls read what it wrote, and handles."""
 
 from __future__ import annotations
 
