@@ -9,7 +9,7 @@ when a call returns new memory at the same address. Only the outermost of nested
 Likewise it is known for each result of a call that created nodes which memory it has: so memory
 that is passed to a collective without its graph, as `.data` gives it, is recognized.
 
-Marks are in a table by the address of the memory; also the address of the storage must be the same.
+Marks are in a table by the address of the memory; the storage and its owner must be the same, too.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ CELLS, NEAR = 1 << 12, 8
 RESULTS_KNOWN = 1 << 13
 
 _rows = np.zeros((CAPACITY, WIDTH), np.int64)
-_marks = np.zeros((CELLS, 3), np.int64)  # memory, storage, mark
-_made = np.zeros((RESULTS_KNOWN, 5), np.int64)  # memory, storage, counter, sequence, thread
+_marks = np.zeros((CELLS, 4), np.int64)  # memory, storage, mark, owner
+_made = np.zeros((RESULTS_KNOWN, 6), np.int64)  # memory, storage, counter, sequence, thread, owner
 _state = np.zeros(16, np.int64)
 _threads = np.zeros((5 + MOST_READ + MOST_GIVEN, calls.THREADS), np.int64)
 ROWS, ROW, MASK = Address(_rows.ctypes.data, "carried"), 8 * WIDTH, CAPACITY - 1
@@ -75,21 +75,29 @@ def place_of_memory(data: int) -> int:
     return (data >> 4) ^ (data >> 17)
 
 
+def owner_of(storage: int) -> int:
+    """What tells memory of an allocator from memory of an array, which no call returns."""
+    return load(storage + load(AT_DATA) + 8) ^ (load(storage + load(AT_DATA) + 16) * 3)
+
+
 def cell_of(data: int) -> int:
     """The address of the cell with this memory; 0: there is none."""
     place, i = place_of_memory(data), 0
     while i < NEARBY:
-        at = MARKS + 24 * ((place + i) & LAST_CELL)
-        if load(at) == data:
+        at = MARKS + 32 * ((place + i) & LAST_CELL)
+        there = load(at)
+        if there == data:
             return at
-        i += 1
+        i = i + 1 if there != 0 else NEARBY
     return 0
 
 
 def mark_of(storage: int) -> int:
     """The mark of a storage; 0: none."""
     at = cell_of(load(storage + load(AT_DATA)))
-    return load(at + 16) if at != 0 and load(at + 8) == storage else 0
+    if at == 0 or load(at + 8) != storage or load(at + 24) != owner_of(storage):
+        return 0
+    return load(at + 16)
 
 
 def put_mark(storage: int, mark: int) -> int:
@@ -97,15 +105,16 @@ def put_mark(storage: int, mark: int) -> int:
     data = load(storage + load(AT_DATA))
     at, place, i = cell_of(data), place_of_memory(data), 0
     while at == 0 and i < NEARBY:
-        free = MARKS + 24 * ((place + i) & LAST_CELL)
+        free = MARKS + 32 * ((place + i) & LAST_CELL)
         if load(free + 16) == 0:
             at = free
         i += 1
     if at == 0:
-        at = MARKS + 24 * (place & LAST_CELL)
+        at = MARKS + 32 * (place & LAST_CELL)
     store(at + 16, 0)
     store(at, data)
     store(at + 8, storage)
+    store(at + 24, owner_of(storage))
     store(at + 16, mark)
     store(HAS_MARKS, 1)
     return at
@@ -116,7 +125,7 @@ def is_new(data: int) -> int:
     at = cell_of(data) if load(HAS_MARKS) else 0
     if at != 0:
         store(at + 16, 0)
-    known = MADE + 40 * (place_of_memory(data) & LAST_KNOWN)
+    known = MADE + 48 * (place_of_memory(data) & LAST_KNOWN)
     if load(known) == data:
         store(known, 0)
     return 0
@@ -124,12 +133,13 @@ def is_new(data: int) -> int:
 
 def is_made(tensor: int, storage: int, data: int, sequence: int) -> int:
     """Called for the result of a call that created nodes."""
-    known = MADE + 40 * (place_of_memory(data) & LAST_KNOWN)
+    known = MADE + 48 * (place_of_memory(data) & LAST_KNOWN)
     store(known, 0)
     store(known + 8, storage)
     store(known + 16, load(tensor + load(AT_COUNTER)))
     store(known + 24, sequence)
     store(known + 32, pthread_self())
+    store(known + 40, owner_of(storage))
     store(known, data)
     return known
 
@@ -137,8 +147,9 @@ def is_made(tensor: int, storage: int, data: int, sequence: int) -> int:
 def made_in(storage: int) -> int:
     """The address of what is known of the memory of a storage; 0: no node made it."""
     data = load(storage + load(AT_DATA))
-    known = MADE + 40 * (place_of_memory(data) & LAST_KNOWN)
-    return known if data != 0 and load(known) == data and load(known + 8) == storage else 0
+    known = MADE + 48 * (place_of_memory(data) & LAST_KNOWN)
+    same = data != 0 and load(known) == data and load(known + 8) == storage
+    return known if same and load(known + 40) == owner_of(storage) else 0
 
 
 def has_graph(tensor: int) -> int:
@@ -311,7 +322,7 @@ class CarriedWrites:
         at = self._code.made_in(storage) if storage else 0
         if not at:
             return None
-        _, _, counter, sequence, ident = _made[(at - int(MADE)) // 40].tolist()
+        _, _, counter, sequence, ident, _ = _made[(at - int(MADE)) // 48].tolist()
         if ident != int(self._code.thread()):
             return None
         own = ctypes.c_int64.from_address(tensor._cdata + int(_state[5])).value
