@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, few_tensors
-from gradscope.analysis.identity.sites import Site, at, own_site
+from gradscope.analysis.identity.sites import at, own_site
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.training import Training
@@ -262,9 +262,8 @@ def needless_collective(trace: Trace) -> Iterator[Found]:
 def _needless(trace: Trace, sent: SentAgain) -> Found:
     first = trace.once(parts)[0].trace
     names = first.once(Training).named(sent.parameters)
-    steps: Site = sent.site
     return Found(
-        message=f"{sent.first.name}{at(steps)} sent {names} in {len(sent.steps)} steps, the first "
+        message=f"{sent.first.name}{at(sent.site)} sent {names} in {len(sent.steps)} steps, the first "
         f"time in step {sent.steps[0]}, but {listed(sorted(sent.ranks))} had the same bits each "
         "time",
         site=sent.site,
