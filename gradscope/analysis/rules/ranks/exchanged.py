@@ -263,9 +263,9 @@ def _needless(trace: Trace, sent: SentAgain) -> Found:
     first = trace.once(parts)[0].trace
     names = first.once(Training).named(sent.parameters)
     return Found(
-        message=f"{sent.first.name}{at(sent.site)} sent {names} in {len(sent.steps)} steps, the first "
-        f"time in step {sent.steps[0]}, but {listed(sorted(sent.ranks))} had the same bits each "
-        "time",
+        message=f"{sent.first.name}{at(sent.site)} sent {names} in {len(sent.steps)} steps, the "
+        f"first time in step {sent.steps[0]}, but {listed(sorted(sent.ranks))} had the same bits "
+        "each time",
         site=sent.site,
         evidence=(Evidence(Span.TABLE, sent.first.span), *few_tensors(first, sent.parameters)),
         why=f"{sent.calls} calls sent {_size(sent.bytes)} and took {sent.ns / 1e6:.1f} ms on rank "
