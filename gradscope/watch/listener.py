@@ -78,6 +78,8 @@ class Exchange(NamedTuple):
     tensor: Any = None  # that this rank passes; of several, the first
     caller: str = ""  # "FSDP"; "": the program
     unit: Sequence[Any] = ()  # the parameters for which FSDP calls
+    nodes: Sequence[tuple[int, str]] = ()  # that made what is passed: number, and what cut it off
+    reduces: str = ""  # "sum"
 
 
 class NodeRecord(Protocol):
@@ -266,6 +268,18 @@ class SharedListener(Protocol):
 
     def observes(self, works: Any) -> None:
         """Works are observed from now on."""
+        ...
+
+    def carries(self, carried: Any) -> None:
+        """What collectives have written is followed from now on."""
+        ...
+
+    def marked(self, token: Any, mark: int) -> None:
+        """What the collective with this token has written has this mark."""
+        ...
+
+    def handled(self, token: Any, did: str, frame: FrameType | None) -> None:
+        """The collective with this token returned a handle, or a method of that was called."""
         ...
 
     def wraps(self, frame: FrameType | None) -> None:

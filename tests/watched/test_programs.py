@@ -15,6 +15,7 @@ CHOSEN = [each for each in programs() if each.small]
 RANKS = {
     "averaged/teacher_on_the_first": "values",
     "divided/stages_by_hand": "full",
+    "replicated/gathered_and_reduced_soundly": "values",
     "replicated/two_networks_play": "graph",
     "replicated/uneven_inputs": "engine",
 }

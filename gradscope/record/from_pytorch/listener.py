@@ -12,6 +12,7 @@ from gradscope.record.acts.notes import leaves_of
 from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
 from gradscope.record.from_pytorch.claims import LARGE
 from gradscope.record.from_pytorch.graphs import PyTorchGraphs
+from gradscope.record.from_pytorch.memory.carried_rows import CarriedRows
 from gradscope.record.from_pytorch.memory.storage_rows import OtherNumbers
 from gradscope.record.from_pytorch.native.ends import PyTorchNodeEnds, Releases
 from gradscope.record.from_pytorch.native.storages import Storages
@@ -62,6 +63,8 @@ class PyTorchListener(ProgramNotes):
         self.calls = PyTorchCalls()
         self.values = PyTorchValues(session)
         self.graphs = PyTorchGraphs(session, self.tensors, self.calls, self.values)
+        self.shared.is_machinery = session.sites.is_machinery
+        self.shared.carried = CarriedRows(session, self.calls, self.graphs.in_place)
         self.found, self.found_saved = self.graphs.found, self.graphs.found_saved
         self.arguments = self.graphs.arguments
         self.tasks = Tasks(session, self.calls, self.values)

@@ -16,6 +16,7 @@ from gradscope.trace.schema.declare import (
     TensorIds,
     Text,
     Texts,
+    ThreadId,
     table,
 )
 
@@ -97,6 +98,49 @@ class Collective(Row):
     bucket: int = NONE  # the number of DistributedDataParallel's bucket; NONE: no bucket
     holds: Text = ""  # what the tensor holds: "gradients" or "parameters"; "": something else
     parameters: TensorIds = ()  # whose gradients or values these are, as far as it is known
+    reduces: Text = ""  # how an `all_reduce`, `reduce` or `reduce_scatter` combines: "sum", "max"
+    held_as: Text = ""  # where a dict of the program holds the tensor: "totals['depth']"
+
+
+@table("passed")
+class Passed(Row):
+    """The program passed a tensor that a node created, or its memory, with gradients enabled.
+
+    A collective that the program calls itself has no backward: no gradient passes through it.
+    """
+
+    span: SpanId = NONE  # the collective
+    sequence_nr: int = 0  # of the node, on the thread of the collective
+    through: Text = ""  # what gave the memory without its graph: "data", "detach"; "": nothing
+
+
+@table("used")
+class Used(Row):
+    """A call of the program that read what a collective had written, or what was made of it.
+
+    Recorded at level `values`, for collectives that the program called with gradients enabled: the
+    first calls that read it, and the first that created nodes.
+    """
+
+    span: SpanId = NONE  # the collective
+    name: Text = ""  # of the call: "div"
+    t: Ns = 0  # when it returned
+    thread: ThreadId = NONE
+    stack: StackId = NONE
+    direct: bool = False  # it read memory that the collective wrote, not something made of it
+    graph: bool = False  # the tensor that it read has a graph of its own
+    first: int = NONE  # sequence_nr of the first node that it created; NONE: it created none
+    many: int = 0  # number of nodes that it created
+
+
+@table("handle")
+class Handle(Row):
+    """What the program did with the handle that an asynchronous collective returned."""
+
+    span: SpanId = NONE  # the collective
+    did: Text = ""  # "returned" for the begin; then the first method called, as "wait"
+    t: Ns = 0
+    stack: StackId = NONE
 
 
 @table("work")

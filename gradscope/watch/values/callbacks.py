@@ -31,6 +31,8 @@ from gradscope.watch.called import observer as calls
 from gradscope.watch.called.in_memory import value_at
 from gradscope.watch.called.made import DEEP
 from gradscope.watch.called.observer import call_begins, call_ends, put_down
+from gradscope.watch.called.ranks import carried
+from gradscope.watch.called.ranks.carried import IS_ON, carrying_begins, carrying_ends
 from gradscope.watch.called.writes import ALLOWED, BEHIND_PREFIX, length_of
 from gradscope.watch.observer import (
     BACKWARD_FUNCTION,
@@ -172,6 +174,8 @@ def end_of(row: int) -> int:
 
 def looking_begins(result: int, function: int) -> int:
     """Called when a call begins."""
+    if load(IS_ON) and load(function + load(VARIANT)) & 255 != NO_SCHEMA:
+        carrying_begins(function)
     row, here = call_begins(function), 8 * (thread() & LAST_THREAD)
     if row == 0 and is_wanted(function, here, 1):
         row = put_down(function, load(function + load(SCHEMA)))
@@ -195,6 +199,8 @@ def looking_ends(function: int, row: int) -> int:
     call_ends(function, row)
     if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         return row
+    if load(IS_ON):
+        carrying_ends(function)
     results, here = function + load(RESULTS), 8 * (thread() & LAST_THREAD)
     value, end = load(results), load(results + 8)
     if value == end:
@@ -264,6 +270,7 @@ def around() -> CallbackAddresses:
     _state[0] = inputs_offset()
     _state[1] = results_offset()
     _state[3:5] = lists(int(_state[1]))
+    carried.ready(*_state[[0, 1, 3, 4]].tolist())
     code = Compiled([run_begins, looking_run_ends, looking_begins, looking_ends])
     _kept.append(code)
     found = CallbackAddresses(

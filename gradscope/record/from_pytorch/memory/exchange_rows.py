@@ -6,6 +6,7 @@ from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from gradscope.record.from_pytorch.memory.held_as import held_as
 from gradscope.record.from_pytorch.memory.storage_rows import DtypesAndDevices, put
 from gradscope.record.from_pytorch.memory.work_rows import (
     COLUMNS,
@@ -16,15 +17,17 @@ from gradscope.record.from_pytorch.memory.work_rows import (
 from gradscope.record.notes.local_names import gradient_of
 from gradscope.record.notes.log import take_all
 from gradscope.record.process.group_rows import GroupRows
-from gradscope.trace.schema import NONE, Collective, Replicated
+from gradscope.trace.schema import NONE, Collective, Handle, Passed, Replicated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
+    from types import CodeType, FrameType
 
+    from gradscope.record.from_pytorch.memory.carried_rows import CarriedRows
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
     from gradscope.watch.called.ranks.buckets import ModelBuckets
+    from gradscope.watch.called.ranks.carried import CarriedWrites
     from gradscope.watch.called.ranks.works import WorkObserver
     from gradscope.watch.listener import Exchange, RankGroup
 
@@ -41,6 +44,10 @@ def _nowhere(_: object) -> int:
 
 def _nothing() -> None:
     pass
+
+
+def _all(_: object) -> bool:
+    return True
 
 
 class ExchangeRows:
@@ -60,6 +67,9 @@ class ExchangeRows:
         """All leaves that are known and alive."""
         self.address: Callable[[Any], int] = _nowhere
         """The address of a tensor's elements; 0: not known."""
+        self.is_machinery: Callable[[CodeType], bool] = _all
+        """Whether a code is not the program's own."""
+        self.carried: CarriedRows | None = None
         self.last = False
         """Whether the next flush may be the last one."""
         self._groups = GroupRows(writer)
@@ -68,6 +78,8 @@ class ExchangeRows:
         self._gradients: dict[int, int] = {}  # the leaf, by the address of its gradient
         self._values: dict[int, int] = {}  # the same by the address of its values
         self._works: WorkRows | None = None
+        self._passed: list[tuple[int, int, int]] = []
+        self._handles: list[tuple[int, int, int, int]] = []
 
     def exchanges(self, token: Any, passed: Exchange) -> None:
         """A collective, whose span has this token, began."""
@@ -76,7 +88,13 @@ class ExchangeRows:
         shape, intern = tuple(passed.shape), self._writer.intern
         holds, parameters = self._held(passed)
         texts = intern(passed.caller), NONE, intern(holds)
-        self._collectives.append((token, group, stack, shape, dtype, *texts, parameters))
+        called = ""
+        if passed.tensor is not None and not passed.caller:
+            called = held_as(passed.tensor, passed.frame, self.is_machinery)
+        more = intern(passed.reduces), intern(called)
+        self._collectives.append((token, group, stack, shape, dtype, *texts, parameters, *more))
+        for node, through in passed.nodes:
+            self._passed.append((token, node, intern(through)))
         if self._works is not None:
             self._works.called(CalledCollective(token, perf_counter_ns(), passed.name, shape))
         self.before_waiting()
@@ -114,6 +132,23 @@ class ExchangeRows:
         if self._works is None and self.contexts is not None:
             self._works = WorkRows(self._writer, self.contexts, works)
 
+    def carries(self, carried: CarriedWrites) -> None:
+        """What collectives have written is followed from now on."""
+        if self.carried is not None:
+            self.carried.carried = carried
+
+    def marked(self, token: Any, mark: int) -> None:
+        """What this collective has written has this mark."""
+        if self.carried is not None:
+            self.carried.marked(token, mark)
+
+    def handled(self, token: Any, did: str, frame: FrameType | None) -> None:
+        """This collective returned a handle, or a method of that was called by this frame."""
+        if self.contexts is not None:
+            t = perf_counter_ns() - self.contexts.spans.start
+            stack = NONE if frame is None else self.site_of(frame)
+            self._handles.append((token, self._writer.intern(did), t, stack))
+
     def wraps(self, frame: FrameType | None) -> None:
         """A model is being replicated, by this frame."""
         if self._works is not None:
@@ -146,3 +181,7 @@ class ExchangeRows:
         if self._works is not None:
             self._collectives += self._works.flush(last=self.last)
         put(block, Collective, COLUMNS, self._collectives)
+        put(block, Passed, ("span", "sequence_nr", "through"), self._passed)
+        put(block, Handle, ("span", "did", "t", "stack"), self._handles)
+        if self.carried is not None:
+            self.carried.flush()

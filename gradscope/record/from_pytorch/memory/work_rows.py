@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
+    "reduces", "held_as",
 )  # fmt: skip
 WORK_COLUMNS = "span", "begin", "end", "norms", "sums", "bad", "hashes"
 
@@ -160,6 +161,7 @@ class WorkRows:
         return (
             span, made.group, made.stack, work.shape, intern(work.dtype), intern(made.caller),
             made.bucket, intern("gradients" if made.parameters else ""), made.parameters,
+            0, 0,
         )  # fmt: skip
 
     def _over(self, now: int) -> None:

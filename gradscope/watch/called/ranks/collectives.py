@@ -18,6 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 from gradscope.errors import leave_no_frame
 from gradscope.watch.called.ranks.buckets import ModelBuckets
 from gradscope.watch.called.ranks.callers import caller_of, unit_of
+from gradscope.watch.called.ranks.handles import WorkHandles
+from gradscope.watch.called.ranks.tensors import (
+    carried_writes,
+    nodes_behind,
+    reduction,
+    written,
+)
 from gradscope.watch.in_place.by_identity import attributes, is_a
 from gradscope.watch.in_place.sharded import FUNCTIONAL_HOME
 from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
@@ -28,6 +35,7 @@ from gradscope.watch.unseen import stands_for, unseen
 if TYPE_CHECKING:
     from types import FrameType
 
+    from gradscope.watch.called.ranks.carried import CarriedWrites
     from gradscope.watch.called.ranks.works import WorkObserver
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
@@ -105,6 +113,8 @@ class Collectives:
         self._replaced = Replaced(stands_for)
         self._on = False
         self._native, self._measures = native, measures
+        self._handles = WorkHandles(listener, faults)
+        self._carried: CarriedWrites | None = None
         self.works: WorkObserver | None = None
         self.unseen = ""
         """Why collectives in C++ are not observed; "": they are, or there is no process group."""
@@ -119,6 +129,7 @@ class Collectives:
             self._replaced.put(DistributedDataParallel, "__init__", made)
             first = self._first(dist.init_process_group)
             self._replaced.put(dist, "init_process_group", first)
+            self._handles.put(self._replaced)
             if dist.is_initialized():
                 self._faults.guarded("collectives were observed", self._observe)
         self.imported()
@@ -128,6 +139,8 @@ class Collectives:
         self._replaced.take_back()
         if self.works is not None:
             self.works.stop()
+        if self._carried is not None:
+            self._carried.stop()
 
     def _observe(self) -> None:
         """Observe works, when there is a process group."""
@@ -140,6 +153,11 @@ class Collectives:
         if self.works is not None:
             self.works.start()
             self._listener.shared.observes(self.works)
+        if self._measures and self._native and self._carried is None:
+            self._carried = carried_writes()
+        if self._carried is not None:
+            self._carried.start()
+            self._listener.shared.carries(self._carried)
 
     def _first(self, own: Any) -> Any:
         guarded = self._faults.guarded
@@ -197,9 +215,25 @@ class Collectives:
             dtype = None if tensor is None else tensor.dtype
             caller = caller_of(frame)
             unit = unit_of(frame) if caller == "FSDP" else ()
+            nodes = () if caller or functional else nodes_behind(asked, name, self._carried)
             listener.shared.exchanges(
-                token, Exchange(group, shape, dtype, frame, name, tensor, caller, unit)
-            )
+                token,
+                Exchange(
+                    group, shape, dtype, frame, name, tensor, caller, unit, nodes,
+                    reduction(asked, name),
+                ),
+            )  # fmt: skip
+
+        def exchanged(token: Any, given: Any, more: Any, result: Any, frame: FrameType) -> None:
+            if functional or caller_of(frame):
+                return
+            asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
+            tensors = written(asked, name)
+            if tensors and self._carried is not None:
+                with unseen():
+                    mark = self._carried.marks(tensors)
+                listener.shared.marked(token, mark)
+            self._handles.returned(token, result)
 
         @passed_over
         def call(*given: Any, **more: Any) -> Any:
@@ -214,11 +248,15 @@ class Collectives:
             if token is not None:
                 guarded("a collective began", exchanges, token, given, more, sys._getframe(1))
             try:
-                return own(*given, **more)
+                result = own(*given, **more)
             except BaseException as error:
                 leave_no_frame(error)
                 raise
             finally:
                 guarded("a collective ended", listener.span_ends, token)
+            if token is not None:
+                frame = sys._getframe(1)
+                guarded("a collective ended", exchanged, token, given, more, result, frame)
+            return result
 
         return call

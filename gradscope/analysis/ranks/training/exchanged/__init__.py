@@ -1,0 +1,1 @@
+"""What collectives of the program exchanged, and what it did with that."""
