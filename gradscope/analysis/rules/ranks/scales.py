@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, own_site
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.ranks.training.exchanged.through import not_through
 from gradscope.analysis.ranks.training.gradients.clipped import ClippedApart, clipped_apart
 from gradscope.analysis.ranks.training.gradients.divided import divided_losses
 from gradscope.analysis.ranks.whose import norms_in_words
@@ -128,7 +129,10 @@ def loss_divided_by_ranks(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
+    named = {own_site(trace, each.used.stack) for each in trace.once(not_through)}  # GS013
     for divided in trace.once(divided_losses):
+        if divided.site in named:
+            continue
         by = f"{divided.by:g}"
         if divided.by != divided.size:
             by += f", a multiple of the number of ranks ({divided.size}),"
