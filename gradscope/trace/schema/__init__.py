@@ -9,6 +9,7 @@ nowhere else. This package exports all of them.
 from __future__ import annotations
 
 from gradscope.trace.schema.acts import *  # noqa: F403
+from gradscope.trace.schema.acts_of_data import *  # noqa: F403
 from gradscope.trace.schema.acts_of_training import *  # noqa: F403
 from gradscope.trace.schema.compiled import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
@@ -21,7 +22,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 16
+MINOR = 17
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -52,6 +53,7 @@ HISTORY = {
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
     (1, 16): "bucket, work; collective.caller, bucket, holds, parameters",
+    (1, 17): "acts of data: split, sampler, loader, pass, batch, given",
 }
 
 SINCE = {

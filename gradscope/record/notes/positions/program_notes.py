@@ -30,6 +30,11 @@ class ProgramNotes:
         self.step_ends = contexts.leave_optimizer
         self.span_ends = contexts.spans.end
 
+    def module_given(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """A module is called with these arguments; recorded of the outermost one."""
+        if not self.contexts.threads.here().modules:
+            self.acts.given(module, given, named)
+
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
         number = self._known_modules.get(id(module))
