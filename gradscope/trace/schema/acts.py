@@ -165,6 +165,7 @@ class CameInAct(ActFacts):
     """
 
     by: Text = ""  # function that the line called, or the operation
+    taken: StackId = NONE  # the line that took this view of its result; on PyTorch
 
 
 @act("grad_off")

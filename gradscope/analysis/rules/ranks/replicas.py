@@ -21,6 +21,7 @@ from gradscope.analysis.ranks.replicas import (
 )
 from gradscope.analysis.ranks.training.batches import data_of
 from gradscope.analysis.ranks.training.drawn import same_draws
+from gradscope.analysis.ranks.training.loaders import undivided_at
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -145,10 +146,12 @@ def same_batches(trace: Trace) -> Iterator[Found]:
     """
     for same in trace.once(same_losses):
         loss = site_of_row(trace, Op, same.op)
+        loader = undivided_at(trace, same.ranks[0])
+        by = f": the loader{at(loader[0])} gives them the same batches" if loader else ""
         yield Found(
             message=f"{listed(same.ranks).capitalize()} computed the same losses in all "
-            f"{same.many} backwards{at(loss)}",
-            site=data_of(trace, same.ranks[0]) or loss,
+            f"{same.many} backwards{at(loss)}{by}",
+            site=loader[0] if loader else data_of(trace, same.ranks[0]) or loss,
             evidence=(Evidence(Op.TABLE, same.op),),
             why="replicas are equal, so their batches were: the ranks repeat each other's work",
             fix="give each rank its own part of the data with DistributedSampler, or another seed",

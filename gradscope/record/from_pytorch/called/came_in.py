@@ -85,7 +85,10 @@ class CameIn:
             known &= seen[found, column] == wanted
         chosen = np.flatnonzero(known)
         if len(chosen):
-            self._write(seen[self._behind_views(seen, found[chosen])], tensor[chosen])
+            views = found[chosen].copy()
+            behind = self._behind_views(seen, found[chosen])
+            lines = np.where(views == behind, 0, seen[views, row.LINE])
+            self._write(seen[behind], tensor[chosen], lines)
 
     def _behind_views(self, seen: Ints, found: Ints) -> Ints:
         """These results, with views replaced by their base."""
@@ -106,7 +109,8 @@ class CameIn:
                 break
         return found
 
-    def _write(self, seen: Ints, tensors: Ints) -> None:
+    def _write(self, seen: Ints, tensors: Ints, views: Ints) -> None:
+        """Write the origins: the calls, the tensors, and the lines of views of the results."""
         session = self._session
         acts, intern = session.acts.acts, session.writer.intern
         stacks = self._in_place.stacks_of(seen[:, row.LINE])
@@ -117,7 +121,8 @@ class CameIn:
             for place, stack in enumerate(stacks.tolist())
             if stack != NONE and not acts.is_too_many(CameInAct, stack)
         ]
-        seen, stacks, tensors = seen[chosen], stacks[chosen], tensors[chosen]
+        seen, stacks, tensors, views = (each[chosen] for each in (seen, stacks, tensors, views))
+        taken = np.where(views == 0, NONE, self._in_place.stacks_of(views))
         idents = {ident: thread for thread, ident in session.contexts.threads.idents().items()}
         threads = [idents.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
         begin = seen[:, row.END] - session.start
@@ -129,7 +134,8 @@ class CameIn:
             "stack": stacks, "thread": np.array(threads, np.int64), "task": none,
             "step": session.contexts.steps.at(begin), "t": begin,
         })  # fmt: skip
-        session.writer.block(CameInAct, {"id": ids, "by": [intern(by[place]) for place in chosen]})
+        said = [intern(by[place]) for place in chosen]
+        session.writer.block(CameInAct, {"id": ids, "by": said, "taken": taken})
 
     def _called(self, line: int) -> str:
         """The function called by the program's own line."""
