@@ -35,10 +35,10 @@ FIX_APART = {
 def overlapping_parts(trace: Trace) -> Iterator[Found]:
     """Ranks of DistributedDataParallel read the same samples, though a DistributedSampler divides.
 
-    A DistributedSampler shuffles all samples and takes every second one of them for two ranks. The parts of ranks
-    belong together only if all shuffle in the same way: with the same seed, for the same epoch, and
-    the same data set. Samples that come twice because their number is no multiple of that of the
-    ranks are not reported.
+    A DistributedSampler shuffles all samples, and takes every second one for each of two ranks. The
+    parts belong together only if all ranks shuffle in the same way: with the same seed, for the
+    same epoch, and the same data set. Samples that come twice because their number is no multiple
+    of that of the ranks are not reported.
 
     Bad:
         import torch.distributed as dist
