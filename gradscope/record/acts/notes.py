@@ -51,6 +51,7 @@ COUNTED = frozenset(
         schema.AddedToItselfAct,
         schema.CameInAct,
         schema.BatchAct,
+        schema.DrewAct,
     )
 )
 """Kinds to which that limit applies."""

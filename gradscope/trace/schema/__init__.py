@@ -53,7 +53,7 @@ HISTORY = {
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
     (1, 16): "bucket, work; collective.caller, bucket, holds, parameters",
-    (1, 17): "acts of data: split, sampler, loader, pass, batch, given; came_in.taken",
+    (1, 17): "acts of data: split, sampler, loader, pass, batch, given, drew; came_in.taken",
 }
 
 SINCE = {

@@ -46,7 +46,7 @@ class Act(Row):
     """An event of the program that is not an operation, such as `zero_grad`, clipping or a step.
 
     For kinds that can occur once per value (cut, warning, grad_off, data_written, added_to_itself,
-    came_in) or batch (batch, given), the first 1,000 of each line are recorded.
+    came_in) or batch (batch, given, drew), the first 1,000 of each line are recorded.
     """
 
     id: int

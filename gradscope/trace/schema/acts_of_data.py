@@ -73,3 +73,12 @@ class GivenAct(ActFacts):
     whole: Ints = ()  # number of elements of the storage
     digests: Ints = ()  # of the first 65,536 bytes; NONE: not read (other devices, below `values`)
     grad: bool = False  # gradients were recorded
+
+
+@act("drew")
+class DrewAct(ActFacts):
+    """A call returned random numbers that were measured: on the CPU, from level `values` on."""
+
+    by: Text = ""  # randn, randn_like, rand, randint
+    many: int = 0  # number of rows, along the first dim
+    digest: int = NONE  # of the bits of the first 65,536 bytes: ranks that drew the same have it

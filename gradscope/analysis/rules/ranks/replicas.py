@@ -20,7 +20,7 @@ from gradscope.analysis.ranks.replicas import (
     written_on_some,
 )
 from gradscope.analysis.ranks.training.batches import data_of
-from gradscope.analysis.ranks.training.drawn import same_draws
+from gradscope.analysis.ranks.training.drawn import same_draws, same_noise
 from gradscope.analysis.ranks.training.loaders import undivided_at
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
@@ -168,7 +168,8 @@ def same_random_numbers(trace: Trace) -> Iterator[Found]:
 
     The generator of PyTorch had the same state on these ranks at each step, and drew numbers in
     most of them: for the masks of dropout, noise, or the augmentation of data. So ranks use the
-    same masks for different data, and the average over ranks is less random than it could be. For
+    same masks for different data, and the average over ranks is less random than it could be. It is
+    a warning if `randn` or `randn_like` returned the same for each sample of other data. For
     equal initial values no seed is needed: DistributedDataParallel copies those of the first rank.
 
     Bad:
@@ -208,9 +209,12 @@ def same_random_numbers(trace: Trace) -> Iterator[Found]:
             continue
         site, act = same.site, same.seeded or same.first
         by = f" after the generator was seeded{at(site)}" if same.seeded else ""
+        noise = [each for each in trace.once(same_noise) if {*each.ranks} <= {*same.ranks}]
+        line = f", by {noise[0].by}{at(noise[0].site)}, for other data" if noise else ""
         yield Found(
-            message=f"{listed(same.ranks).capitalize()} drew the same random numbers in each of "
-            f"{same.steps} steps{by}",
+            message=f"{listed(same.ranks).capitalize()} drew the same "
+            f"{'noise' if noise else 'random numbers'} in each of {same.steps} steps{line}{by}",
+            severity=Severity.WARNING if noise else None,
             site=site,
             evidence=(Evidence("act", act.id),),
             why="their generators had the same states at each step: they used the same masks of "
