@@ -82,8 +82,11 @@ def _cut(part: RankPart) -> tuple[Sequence[Done[GivenAct]], LoadedPass, int] | N
     for one in loading_of(part):
         if not (one.trains and one.is_divided and len(one.batches) >= FEWEST):
             continue
-        found = [of_batches.get(each.id, []) for each in one.batches]
-        if all(_is_own_part(one, *pair) for pair in zip(one.batches, found, strict=True)):
+        whole = [each for each in one.batches if each.facts.many == one.batches[0].facts.many]
+        found = [of_batches.get(each.id, []) for each in whole]  # the last one may be smaller
+        if len(whole) >= FEWEST and all(
+            _is_own_part(one, *pair) for pair in zip(whole, found, strict=True)
+        ):
             return [those[0] for those in found], one, part.rank
     return None
 
@@ -250,8 +253,11 @@ def _asks(value: ast.expr) -> bool:
 def _divides_there(trace: Trace, stack: int) -> bool:
     """Whether the innermost function of a stack divides by the number of ranks."""
     frames = trace.frames(stack)
+    if not frames:
+        return False
+    path = frames[0].function.split(".")
+    named = [part for part in path if not part.startswith("<")]  # "evaluate.<locals>.<genexpr>"
     return any(
-        each.file.name == frames[0].file
-        and each.found.function == frames[0].function.rpartition(".")[2]
-        for each in (trace.once(SourceFiles).each(divides_by_ranks) if frames else ())
+        each.file.name == frames[0].file and each.found.function == (named or path)[-1]
+        for each in trace.once(SourceFiles).each(divides_by_ranks)
     )

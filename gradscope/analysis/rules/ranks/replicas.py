@@ -21,7 +21,7 @@ from gradscope.analysis.ranks.replicas import (
 )
 from gradscope.analysis.ranks.training.batches import data_of
 from gradscope.analysis.ranks.training.drawn import same_draws, same_noise
-from gradscope.analysis.ranks.training.loaders import undivided_at
+from gradscope.analysis.ranks.training.loaders import loaded_apart, undivided_at
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -144,7 +144,10 @@ def same_batches(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
+    known = [{*each.ranks} for each in trace.once(loaded_apart) if each.why == "rank"]  # GS021
     for same in trace.once(same_losses):
+        if {*same.ranks} in known:
+            continue
         loss = site_of_row(trace, Op, same.op)
         loader = undivided_at(trace, same.ranks[0])
         by = f": the loader{at(loader[0])} gives them the same batches" if loader else ""
