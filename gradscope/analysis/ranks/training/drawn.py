@@ -18,8 +18,8 @@ from gradscope.trace.trace import Trace
 FEWEST = 3
 """Least number of steps."""
 
-NOISE = ("randn", "randn_like")
-"""Calls that return normally distributed numbers, which are added to data or stand for it."""
+NOISE = "randn_like"
+"""The call that draws noise for data that exists; what `randn` draws may be the data itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _noise(part: RankPart) -> dict[tuple[str, Site], list[Done[DrewAct]]]:
     rows = {(act.step, act.facts.many[0]) for act in given}
     drew = [
         act for act in acts.of(DrewAct)
-        if act.facts.by in NOISE and act.facts.many > 1 and (act.step, act.facts.many) in rows
+        if act.facts.by == NOISE and act.facts.many > 1 and (act.step, act.facts.many) in rows
     ]  # fmt: skip
     return grouped(drew, lambda act: (act.facts.by, acts.site(act)))
 

@@ -172,7 +172,7 @@ def same_random_numbers(trace: Trace) -> Iterator[Found]:
     The generator of PyTorch had the same state on these ranks at each step, and drew numbers in
     most of them: for the masks of dropout, noise, or the augmentation of data. So ranks use the
     same masks for different data, and the average over ranks is less random than it could be. It is
-    a warning if `randn` or `randn_like` returned the same for each sample of other data. For
+    a warning if `randn_like` returned the same noise for the samples of other data. For
     equal initial values no seed is needed: DistributedDataParallel copies those of the first rank.
 
     Bad:

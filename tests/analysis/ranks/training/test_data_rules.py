@@ -150,6 +150,10 @@ HEALTHY: dict[str, dict[str, object]] = {
         "mine.manual_seed(rank)",
         "step": "torch.rand(1); train(x + torch.randn(len(x), 4, generator=mine))",
     },
+    "numbers that are the data": {
+        "prepare": f"{SOUND['prepare']}; torch.manual_seed(3)",
+        "step": "train(torch.randn(8, 4) + rank)",
+    },
     "the same probe for all": {
         "prepare": f"{SOUND['prepare']}; torch.manual_seed(3)",
         "step": "probe = torch.randn(4); train(x * probe)",
