@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.identity.sites import site_of
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.trace.schema import (
     NONE,
     BatchAct,
+    CameInAct,
+    DrewAct,
     GivenAct,
     LoaderAct,
     PassAct,
@@ -190,6 +193,31 @@ def test_what_the_outermost_module_was_given_is_known(tmp_path: Path, level: str
     assert (same.digests == part.digests != odd.digests) == (level == "values")
     assert none.many == neither.many == ()
     assert both.many == (12, 2)
+
+
+@pytest.mark.torch
+def test_random_numbers_with_equal_bits_have_equal_digests(tmp_path: Path) -> None:
+    script = """
+for seed in (1, 1, 2):
+    torch.manual_seed(seed)
+    x = torch.randn(3, 2)
+    noise = torch.randn_like(x)
+    view = noise[1:]  # taken here
+    torch.nn.Linear(2, 1)(view).sum().backward()
+"""
+    _, trace = recorded(tmp_path, script, **RANK)
+    acts = trace.once(Acts)
+
+    drew = acts.of(DrewAct)
+    assert [(each.facts.by, each.facts.many) for each in drew] == [
+        ("randn", 3), ("randn_like", 3),
+    ] * 3  # fmt: skip
+    digests = [each.facts.digest for each in drew]
+    assert digests[:2] == digests[2:4]
+    assert len({*digests}) == 4
+    taken = [each.facts.taken for each in acts.of(CameInAct) if each.facts.taken != NONE]
+    assert taken
+    assert all("# taken here" in site_of(trace, each).text for each in taken)
 
 
 @pytest.mark.torch
