@@ -87,7 +87,8 @@ class ModuleCalls:
             return False
         HERE.ours = True
         try:
-            self._listener.module_given(module, given, named)
+            if self._listener.takes_given:
+                self._listener.module_given(module, given, named)
             self._listener.module_begins(module)
         except Exception as error:
             if is_the_programs(error):
