@@ -17,6 +17,7 @@ from gradscope.record.acts.of_optimizers import OptimizerActs
 from gradscope.record.acts.of_programs import ProgramActs
 from gradscope.record.acts.of_tensors import TensorActs
 from gradscope.record.acts.stand_ins import StandIns
+from gradscope.record.process.ranks import this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,7 @@ class WatchedActs:
         self.called: Callable[[Any, int], None] = _nothing
         """Called with each module that is called, and its id."""
         self.checks_functions = self.keeps_source = self._wanted
+        self.takes_given = self._wanted and this_process().is_one_of_several
         self.says_random = session.level in ("values", "full")
 
     def start(self, torch: Any, look: EngineLook) -> None:

@@ -75,7 +75,6 @@ class PyTorchListener(ProgramNotes):
         """Configure each part for what this watcher can observe."""
         session, graphs, values = self.session, self.graphs, self.values
         self.watcher = watcher
-        self.takes_given = this_process().is_one_of_several
         values.ring, values.devices = watcher.ring, watcher.devices
         graphs.not_finite.seen = watcher.without_node
         self.calls.observer, self.calls.keeps_sums = watcher.calls, values.on

@@ -25,7 +25,7 @@ class ProgramNotes:
 
     def __init__(self, contexts: Contexts, acts: WatchedActs, modules: ModuleRows) -> None:
         self.contexts, self.acts, self.modules = contexts, acts, modules
-        self.takes_given = False  # whether `module_given` is called
+        self.takes_given = acts.takes_given  # whether `module_given` is called
         self._known_modules = modules.by_id
         self.module_ends = contexts.leave_module
         self.step_ends = contexts.leave_optimizer
