@@ -23,6 +23,9 @@ class ProgramListener(Protocol):
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""
 
+    def module_given(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """A module is called with these arguments. Reported on PyTorch, before it begins."""
+
     def module_ends(self) -> None:
         """The forward that began last ends."""
 

@@ -298,6 +298,8 @@ class SharedListener(Protocol):
 class Listener(ProgramListener, Protocol):
     """Receives the reports of a watcher of PyTorch. Numbers of nodes are those of their records."""
 
+    takes_given: bool  # whether `module_given` is called
+
     @property
     def arguments(self) -> ArgumentReader: ...
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import FrameType
 
-    from gradscope.record.acts.kept_graphs import KeptGraphs
+    from gradscope.record.acts.kept.kept_graphs import KeptGraphs
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
     from gradscope.watch.in_place.faults import Faults
@@ -50,6 +50,8 @@ COUNTED = frozenset(
         schema.DataWrittenAct,
         schema.AddedToItselfAct,
         schema.CameInAct,
+        schema.BatchAct,
+        schema.DrewAct,
     )
 )
 """Kinds to which that limit applies."""

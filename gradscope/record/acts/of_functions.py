@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from gradscope.errors import leave_no_frame
-from gradscope.record.acts.kept_arrays import KeptArray, NotKept, keep
+from gradscope.record.acts.kept.kept_arrays import KeptArray, NotKept, keep
 from gradscope.record.acts.rerun import compared
 from gradscope.record.acts.source.source_lines import (
     line_that_keeps,

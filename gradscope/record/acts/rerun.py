@@ -12,7 +12,7 @@ from weakref import ref
 
 import numpy as np
 
-from gradscope.record.acts.kept_arrays import KeptArray
+from gradscope.record.acts.kept.kept_arrays import KeptArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

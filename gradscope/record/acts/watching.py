@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gradscope.record.acts.kept_graphs import KeptGraphs
+from gradscope.record.acts.data.of_given import GivenActs
+from gradscope.record.acts.data.of_loaders import LoaderActs
+from gradscope.record.acts.kept.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, ActNotes
 from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
 from gradscope.record.acts.of_copies import CopyActs
@@ -15,6 +17,7 @@ from gradscope.record.acts.of_optimizers import OptimizerActs
 from gradscope.record.acts.of_programs import ProgramActs
 from gradscope.record.acts.of_tensors import TensorActs
 from gradscope.record.acts.stand_ins import StandIns
+from gradscope.record.process.ranks import this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +37,12 @@ class WatchedActs:
         self._optimizers: OptimizerActs | None = None
         self._functions: FunctionActs | None = None
         self._not_finite: NotFiniteSteps | None = None
+        self._given: GivenActs | None = None
         self._backward_ended: Callable[[], None] = _nothing
         self.called: Callable[[Any, int], None] = _nothing
         """Called with each module that is called, and its id."""
         self.checks_functions = self.keeps_source = self._wanted
+        self.takes_given = self._wanted and this_process().is_one_of_several
         self.says_random = session.level in ("values", "full")
 
     def start(self, torch: Any, look: EngineLook) -> None:
@@ -56,7 +61,9 @@ class WatchedActs:
         self._modules = ModuleActs(torch, acts, stand_ins, copies.loaded)
         self.called = self._modules.called
         self._optimizers = OptimizerActs(torch, acts, stand_ins, tensors, not_finite)
-        for each in (tensors, self._modules, self._optimizers, programs, copies):
+        loaders, given = LoaderActs(acts, stand_ins), GivenActs(torch, acts, reads=self.says_random)
+        self._given = given if given.wanted else None
+        for each in (tensors, self._modules, self._optimizers, programs, copies, loaders):
             acts.guarded(each.start)
         if self.checks_functions:
             self._functions = FunctionActs(torch, acts, stand_ins)
@@ -70,6 +77,11 @@ class WatchedActs:
         if self._modules is not None:
             self.acts.met(module)
             self.acts.guarded(self._modules.met, module)
+
+    def given(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Called before the outermost module is called with these arguments."""
+        if self._given is not None and self.acts.on:
+            self.acts.guarded(self._given.given, module, given, named)
 
     def stepping(self, optimizer: Any) -> None:
         """Called before an optimizer writes its parameters."""
@@ -139,7 +151,7 @@ class WatchedActs:
         """Release all references that form cycles with this."""
         self.acts.look, self.acts.kept, self.acts.generator = NOBODY, None, None
         self._stand_ins = self._modules = self._optimizers = self._functions = None
-        self._not_finite = None
+        self._not_finite = self._given = None
         self._backward_ended = self.called = _nothing
         del self.acts.session
 

@@ -25,6 +25,7 @@ from gradscope.record.notes.local_names import gradient_of, node_of
 from gradscope.record.notes.module_rows import ModuleRows
 from gradscope.record.notes.positions.program_notes import ProgramNotes
 from gradscope.record.notes.statistics import statistics
+from gradscope.record.process.ranks import this_process
 from gradscope.trace.schema import NONE, Place
 from gradscope.trace.shorthand.tables import ARRIVED
 from gradscope.watch.in_place.by_identity import attributes
@@ -81,6 +82,8 @@ class PyTorchListener(ProgramNotes):
         graphs.not_finite.seen = watcher.without_node
         self.calls.observer, self.calls.keeps_sums = watcher.calls, values.on
         self.calls.whole = session.level == "full"
+        if watcher.calls is not None and watcher.calls.made is not None:
+            watcher.calls.made.measures = values.on and this_process().is_one_of_several
         if self.maker is not None:
             from gradscope.record.from_pytorch.native.native_graph_rows import NativeGraphRows
 

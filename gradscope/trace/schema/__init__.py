@@ -9,6 +9,7 @@ nowhere else. This package exports all of them.
 from __future__ import annotations
 
 from gradscope.trace.schema.acts import *  # noqa: F403
+from gradscope.trace.schema.acts_of_data import *  # noqa: F403
 from gradscope.trace.schema.acts_of_training import *  # noqa: F403
 from gradscope.trace.schema.compiled import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
@@ -52,7 +53,8 @@ HISTORY = {
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
     (1, 16): "bucket, work; collective.caller, bucket, holds, parameters",
-    (1, 17): "passed, used, handle; collective.reduces, held_as",
+    (1, 17): "passed, used, handle; collective.reduces, held_as; acts of data: split, sampler, "
+    "loader, pass, batch, given, drew; came_in.taken",
 }
 
 SINCE = {

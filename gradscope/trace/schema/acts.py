@@ -46,7 +46,7 @@ class Act(Row):
     """An event of the program that is not an operation, such as `zero_grad`, clipping or a step.
 
     For kinds that can occur once per value (cut, warning, grad_off, data_written, added_to_itself,
-    came_in), the first 1,000 of each line are recorded.
+    came_in) or batch (batch, given, drew), the first 1,000 of each line are recorded.
     """
 
     id: int
@@ -165,6 +165,7 @@ class CameInAct(ActFacts):
     """
 
     by: Text = ""  # function that the line called, or the operation
+    taken: StackId = NONE  # the line that took this view of its result; on PyTorch
 
 
 @act("grad_off")

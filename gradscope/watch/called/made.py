@@ -5,6 +5,7 @@ row contains the tensor that a call returned, its memory, the time, and the line
 inside] in call_places.py). Only the outermost of nested calls is recorded, and none that created a
 node: then the number of the next node has changed since the call began. Results are requested as
 in Note [What a write returns] (writes.py). Internal calls of backwards and optimizers are excluded.
+If asked, random numbers (`randn_like`) are measured: their bits tell whether ranks draw the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from gradscope.machine_code.ring import Reader
 from gradscope.watch.called import writes
 from gradscope.watch.called.call_places import place_here
 from gradscope.watch.called.call_rows import Ints
-from gradscope.watch.called.made_rows import CAPACITY, COLUMNS, STAMP
+from gradscope.watch.called.made_rows import (
+    BYTES,
+    CAPACITY,
+    COLUMNS,
+    FIRST,
+    HASH,
+    SIZE,
+    STAMP,
+)
+from gradscope.watch.called.ranks.bits import hash_of, memory_of
 from gradscope.watch.called.writes import (
     A_TENSOR,
     ALLOWED,
@@ -32,15 +42,23 @@ from gradscope.watch.called.writes import (
     WANTED,
     WANTED_BIT,
     is_writing,
+    length_of,
     now,
 )
 from gradscope.watch.observer import pthread_self
+from gradscope.watch.values.layout import INLINE
+from gradscope.watch.values.measure import DIMS, PLACES
 
 _rows = np.zeros((CAPACITY, len(COLUMNS)), np.int64)
-_state = np.zeros(2 + writes.THREADS, np.int64)
+_state = np.zeros(3 + writes.THREADS, np.int64)
 ROWS, MASK, ROW = Address(_rows.ctypes.data, "results"), CAPACITY - 1, 8 * len(COLUMNS)
 COUNT = Address(_state.ctypes.data, "state_of_results")
-IS_ON, DEEP, VALUE = COUNT + 8, COUNT + 16, 16
+IS_ON, MEASURES, DEEP, VALUE = COUNT + 8, COUNT + 16, COUNT + 24, 16
+SIZE_AT, HASH_AT, FIRST_AT, BYTES_AT = (8 * each for each in (SIZE, HASH, FIRST, BYTES))
+ATEN_RA, ND = (int.from_bytes(each, "little") for each in (b"aten::ra", b"nd"))
+"""How names of calls begin that draw random numbers."""
+SHORTEST, TWO_BYTES, MOST_BYTES = len("aten::rand"), 0xFFFF, 1 << 16
+INLINED = INLINE
 thread: Any = None  # at::RecordFunction::currentThreadId
 peek: Any = None  # at::sequence_number::peek
 
@@ -92,7 +110,34 @@ def put_result(schema: int, tensor: int, line: int, here: int) -> int:
     store(row + 40, data)
     store(row + 48, load(tensor + load(AT_COUNTER)))
     store(row + 56, line)
+    store(row + SIZE_AT, 0)
+    store(row + HASH_AT, 0)
+    if load(MEASURES) and is_draw(schema):
+        put_drawn(tensor, row)
     store(row, count + 1)
+    return row
+
+
+def is_draw(schema: int) -> int:
+    """Whether a call returns random numbers."""
+    text = load(schema)
+    named = length_of(schema) >= SHORTEST and load(text) == ATEN_RA
+    return named and load(text + 8) & TWO_BYTES == ND
+
+
+def put_drawn(tensor: int, row: int) -> int:
+    """Write the size of the first dim, and the hash of the first bytes."""
+    dims = load(tensor + load(PLACES + DIMS))
+    if dims <= 0 or memory_of(tensor, row + FIRST_AT) == 0:
+        return 0
+    sizes = tensor + load(PLACES + DIMS) + 8
+    if dims > INLINED:
+        sizes = load(sizes)
+    many = load(row + BYTES_AT)
+    if many > MOST_BYTES:  # noqa: PLR1730 -- there is no min
+        many = MOST_BYTES
+    store(row + SIZE_AT, load(sizes))
+    store(row + HASH_AT, hash_of(load(row + FIRST_AT), many))
     return row
 
 
@@ -101,10 +146,12 @@ class MadeByCall:
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
+        self.measures = False  # whether random numbers are measured
 
     def start(self) -> None:
         """Start recording; calls that are running already are not recorded."""
-        _state[2:] = 0
+        _state[3:] = 0
+        _state[2] = self.measures
         _state[1] = peek is not writes.not_known
 
     def stop(self) -> None:

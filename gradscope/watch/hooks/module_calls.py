@@ -81,12 +81,14 @@ class ModuleCalls:
         for handle in self._handles:
             handle.remove()
 
-    def begins(self, module: Any) -> bool:
+    def begins(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
         """Called before a module is called. Returns whether `ends` is called after it."""
         if HERE.ours or not is_a(module, Module):
             return False
         HERE.ours = True
         try:
+            if self._listener.takes_given:
+                self._listener.module_given(module, given, named)
             self._listener.module_begins(module)
         except Exception as error:
             if is_the_programs(error):

@@ -27,7 +27,7 @@ if not _told:
     OWN
 _compiler = {WATCH!r}.aside(None)
 try:
-    _told = {WATCH!r}.begins(self)
+    _told = {WATCH!r}.begins(self, GIVEN, NAMED)
 except RecursionError:
     _told = False
 finally:
@@ -47,8 +47,9 @@ finally:
 def module_call(watch: Any) -> CallsWithin:
     """`Module.__call__`, with calls of `watch` in it.
 
-    `watch.begins` receives the module and returns whether `watch.ends` is called afterwards,
-    without arguments. If the recursion limit leaves no room for them, only the module is called.
+    `watch.begins` receives the module and its arguments, and returns whether `watch.ends` is called
+    afterwards, without arguments. If the recursion limit leaves no room for them, only the module
+    is called.
     `watch.aside` disables the frame compiler of this thread (`engine_caller.py`).
     """
     return CallsWithin(getattr(Module, CALL, None), _Change, watch)
@@ -63,7 +64,10 @@ class _Change(ast.NodeTransformer):
         if not _returns(node.body) or not node.args.args or node.args.args[0].arg != "self":
             return node
         self.changed += 1
-        around = ast.Module(statements(AROUND, node.body[0]), [])
+        given = node.args.vararg.arg if node.args.vararg else "()"
+        named = node.args.kwarg.arg if node.args.kwarg else "{}"
+        text = AROUND.replace("GIVEN", given).replace("NAMED", named)
+        around = ast.Module(statements(text, node.body[0]), [])
         node.body = _Put(node.body).visit(around).body
         return node
 

@@ -8,16 +8,19 @@ from typing import NamedTuple
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, site_of_row
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import same_losses
 from gradscope.analysis.ranks.training.batches import Shared, again, given_at, shared
+from gradscope.analysis.ranks.training.branches import loop_around
+from gradscope.analysis.ranks.training.loaders import Loading, same_orders, undivided_at
 from gradscope.analysis.ranks.training.sizes import unequal_sizes
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.functions import last_name
 from gradscope.analysis.timing.by_line import LOADING
-from gradscope.trace.schema import NONE, Op, Span
+from gradscope.trace.schema import NONE, Act, Op, Span
 from gradscope.trace.trace import Trace
 
 SAMPLER = "DistributedSampler"
@@ -126,10 +129,11 @@ def shared_batches(trace: Trace) -> Iterator[Found]:
     for each in trace.once(shared):
         if any({*each.ranks} <= ranks for ranks in known):
             continue
-        site = given_at(each.part, each.first)
+        given = given_at(each.part, each.first)
+        loader = undivided_at(trace, each.part.rank)
         yield Found(
-            message=f"{_those(each)}{at(site)}",
-            site=site,
+            message=f"{_those(each)}{at(given)}",
+            site=given if loader is None else loader[0],
             evidence=(Evidence(Op.TABLE, each.first.op),),
             why=f"the statistics of {each.many} of {each.of} batches{' of an epoch' * each.epochs} "
             "are equal on both ranks: they repeat each other's work",
@@ -186,6 +190,29 @@ def same_order(trace: Trace) -> Iterator[Found]:
                 optimizer.step()
         dist.destroy_process_group()
     """
+    known = any(part.trace.once(Loading).passes for part in trace.once(parts))
+    yield from (_in_one_order if known else _in_one_order_by_values)(trace)
+
+
+def _in_one_order(trace: Trace) -> Iterator[Found]:
+    for same in trace.once(same_orders):
+        first, sampler = same.first, same.first.sampler
+        assert sampler is not None
+        acts, many = same.part.trace.once(Acts), len(first.batches)
+        where, epoch = acts.site(sampler), first.act.facts.epoch
+        yield Found(
+            message=f"{listed(same.ranks).capitalize()} had the same {many} batches in the same "
+            f"order {same.times} times{at(first.site)}: the epoch of the {SAMPLER}{at(where)} "
+            f"stayed {epoch}",
+            site=loop_around(same.part.trace, first.site) or first.site,
+            evidence=(Evidence(Act.TABLE, first.act.id), Evidence(Act.TABLE, sampler.id)),
+            why="it shuffles by its seed and the number of the epoch, which set_epoch gives it",
+            fix="call `sampler.set_epoch(epoch)` at the start of each epoch",
+        )
+
+
+def _in_one_order_by_values(trace: Trace) -> Iterator[Found]:
+    """The same of a trace without the samples of loaders."""
     every = trace.once(again) if LOADING in trace.table(Span).texts("name") else ()
     sampler = trace.once(_never_told) if every else None
     if sampler is None:

@@ -20,7 +20,8 @@ from gradscope.analysis.ranks.replicas import (
     written_on_some,
 )
 from gradscope.analysis.ranks.training.batches import data_of
-from gradscope.analysis.ranks.training.drawn import same_draws
+from gradscope.analysis.ranks.training.drawn import same_draws, same_noise
+from gradscope.analysis.ranks.training.loaders import loaded_apart, undivided_at
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -143,12 +144,17 @@ def same_batches(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
+    known = [{*each.ranks} for each in trace.once(loaded_apart) if each.why == "rank"]  # GS021
     for same in trace.once(same_losses):
+        if {*same.ranks} in known:
+            continue
         loss = site_of_row(trace, Op, same.op)
+        loader = undivided_at(trace, same.ranks[0])
+        by = f": the loader{at(loader[0])} gives them the same batches" if loader else ""
         yield Found(
             message=f"{listed(same.ranks).capitalize()} computed the same losses in all "
-            f"{same.many} backwards{at(loss)}",
-            site=data_of(trace, same.ranks[0]) or loss,
+            f"{same.many} backwards{at(loss)}{by}",
+            site=loader[0] if loader else data_of(trace, same.ranks[0]) or loss,
             evidence=(Evidence(Op.TABLE, same.op),),
             why="replicas are equal, so their batches were: the ranks repeat each other's work",
             fix="give each rank its own part of the data with DistributedSampler, or another seed",
@@ -165,7 +171,8 @@ def same_random_numbers(trace: Trace) -> Iterator[Found]:
 
     The generator of PyTorch had the same state on these ranks at each step, and drew numbers in
     most of them: for the masks of dropout, noise, or the augmentation of data. So ranks use the
-    same masks for different data, and the average over ranks is less random than it could be. For
+    same masks for different data, and the average over ranks is less random than it could be. It is
+    a warning if `randn_like` returned the same noise for the samples of other data. For
     equal initial values no seed is needed: DistributedDataParallel copies those of the first rank.
 
     Bad:
@@ -205,9 +212,12 @@ def same_random_numbers(trace: Trace) -> Iterator[Found]:
             continue
         site, act = same.site, same.seeded or same.first
         by = f" after the generator was seeded{at(site)}" if same.seeded else ""
+        noise = [each for each in trace.once(same_noise) if {*each.ranks} <= {*same.ranks}]
+        line = f", by {noise[0].by}{at(noise[0].site)}, for other data" if noise else ""
         yield Found(
-            message=f"{listed(same.ranks).capitalize()} drew the same random numbers in each of "
-            f"{same.steps} steps{by}",
+            message=f"{listed(same.ranks).capitalize()} drew the same "
+            f"{'noise' if noise else 'random numbers'} in each of {same.steps} steps{line}{by}",
+            severity=Severity.WARNING if noise else None,
             site=site,
             evidence=(Evidence("act", act.id),),
             why="their generators had the same states at each step: they used the same masks of "

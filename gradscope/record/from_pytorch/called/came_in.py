@@ -14,7 +14,7 @@ import numpy as np
 from gradscope.record.acts.source.source_lines import called_at
 from gradscope.record.notes.log import Ints, latest, take_all
 from gradscope.trace.ragged import Ragged
-from gradscope.trace.schema import NONE, Act, CameInAct
+from gradscope.trace.schema import NONE, Act, ActFacts, CameInAct, DrewAct
 from gradscope.watch.called import made_rows as row
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class CameIn:
         if observer is None or observer.made is None:
             return
         rows, lost = observer.made.read()
+        self._drawn(rows[rows[:, row.HASH] != 0])
         seen = rows if lost else np.concatenate([self._kept, rows])
         if leaves:
             asked.append(np.array(leaves, np.int64).T)
@@ -85,7 +86,10 @@ class CameIn:
             known &= seen[found, column] == wanted
         chosen = np.flatnonzero(known)
         if len(chosen):
-            self._write(seen[self._behind_views(seen, found[chosen])], tensor[chosen])
+            views = found[chosen].copy()
+            behind = self._behind_views(seen, found[chosen])
+            lines = np.where(views == behind, 0, seen[views, row.LINE])
+            self._write(seen[behind], tensor[chosen], lines)
 
     def _behind_views(self, seen: Ints, found: Ints) -> Ints:
         """These results, with views replaced by their base."""
@@ -106,7 +110,8 @@ class CameIn:
                 break
         return found
 
-    def _write(self, seen: Ints, tensors: Ints) -> None:
+    def _write(self, seen: Ints, tensors: Ints, views: Ints) -> None:
+        """Write the origins: the calls, the tensors, and the lines of views of the results."""
         session = self._session
         acts, intern = session.acts.acts, session.writer.intern
         stacks = self._in_place.stacks_of(seen[:, row.LINE])
@@ -117,19 +122,40 @@ class CameIn:
             for place, stack in enumerate(stacks.tolist())
             if stack != NONE and not acts.is_too_many(CameInAct, stack)
         ]
-        seen, stacks, tensors = seen[chosen], stacks[chosen], tensors[chosen]
+        seen, stacks, tensors, views = (each[chosen] for each in (seen, stacks, tensors, views))
+        taken = np.where(views == 0, NONE, self._in_place.stacks_of(views))
+        ids = self._put(CameInAct, seen, stacks, Ragged.of_lengths(np.ones_like(tensors), tensors))
+        said = [intern(by[place]) for place in chosen]
+        session.writer.block(CameInAct, {"id": ids, "by": said, "taken": taken})
+
+    def _drawn(self, seen: Ints) -> None:
+        """Write the random numbers that were measured."""
+        writer, is_too_many = self._session.writer, self._session.acts.acts.is_too_many
+        stacks = self._in_place.stacks_of(seen[:, row.LINE])
+        known = [stack != NONE and not is_too_many(DrewAct, stack) for stack in stacks.tolist()]
+        seen, stacks = seen[known], stacks[known]
+        if len(seen):
+            none = np.zeros(len(seen), np.int64)
+            ids = self._put(DrewAct, seen, stacks, Ragged.of_lengths(none, none[:0]))
+            by = [writer.intern(self._calls.name(word)) for word in seen[:, row.WORD].tolist()]
+            many, digest = seen[:, row.SIZE], seen[:, row.HASH]
+            writer.block(DrewAct, {"id": ids, "by": by, "many": many, "digest": digest})
+
+    def _put(self, kind: type[ActFacts], seen: Ints, stacks: Ints, tensors: Ragged) -> Ints:
+        """Write acts at the times and on the threads of these calls. Returns their ids."""
+        session, acts = self._session, self._session.acts.acts
         idents = {ident: thread for thread, ident in session.contexts.threads.idents().items()}
         threads = [idents.get(ident, NONE) for ident in seen[:, row.THREAD].tolist()]
         begin = seen[:, row.END] - session.start
         one, none = np.ones(len(seen), np.int64), np.full(len(seen), NONE)
-        ids = np.array([acts.next_id() for _ in chosen], np.int64)
+        ids = np.array([acts.next_id() for _ in range(len(seen))], np.int64)
         session.writer.block(Act, {
-            "id": ids, "kind": one * intern(CameInAct.KIND), "of": none,
-            "tensors": Ragged.of_lengths(one, tensors), "module": none, "inside": none,
+            "id": ids, "kind": one * session.writer.intern(kind.KIND), "of": none,
+            "tensors": tensors, "module": none, "inside": none,
             "stack": stacks, "thread": np.array(threads, np.int64), "task": none,
             "step": session.contexts.steps.at(begin), "t": begin,
         })  # fmt: skip
-        session.writer.block(CameInAct, {"id": ids, "by": [intern(by[place]) for place in chosen]})
+        return ids
 
     def _called(self, line: int) -> str:
         """The function called by the program's own line."""

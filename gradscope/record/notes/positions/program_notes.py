@@ -25,10 +25,16 @@ class ProgramNotes:
 
     def __init__(self, contexts: Contexts, acts: WatchedActs, modules: ModuleRows) -> None:
         self.contexts, self.acts, self.modules = contexts, acts, modules
+        self.takes_given = acts.takes_given  # whether `module_given` is called
         self._known_modules = modules.by_id
         self.module_ends = contexts.leave_module
         self.step_ends = contexts.leave_optimizer
         self.span_ends = contexts.spans.end
+
+    def module_given(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """A module is called with these arguments; recorded of the outermost one."""
+        if not self.contexts.threads.here().modules:
+            self.acts.given(module, given, named)
 
     def module_begins(self, module: Any) -> None:
         """The forward of a module begins."""

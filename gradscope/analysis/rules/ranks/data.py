@@ -1,0 +1,221 @@
+"""Rules about which samples ranks read, and which parts they take of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.ranks.training.given import cut_again, same_part
+from gradscope.analysis.ranks.training.loaders import LoadedApart, loaded_apart
+from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import NONE, Act
+from gradscope.trace.trace import Trace
+
+WHY_APART = {
+    "seed": "each DistributedSampler takes its part of an order of its own: they shuffle with the "
+    "seeds {0} and {1}, and only parts of one order do not overlap",
+    "epoch": "each DistributedSampler takes its part of an order of its own: one shuffled for "
+    "epoch {0} and the other for epoch {1}",
+    "rank": "both DistributedSamplers were created for rank {0} of {1}",
+    "split": "random_split drew other parts on each rank: what one rank holds out, another one "
+    "trains on",
+}
+FIX_APART = {
+    "seed": "pass the same seed to the DistributedSamplers of all ranks",
+    "epoch": "call `sampler.set_epoch(epoch)` with the same number on all ranks",
+    "rank": "pass `rank=dist.get_rank()`, or leave it out",
+    "split": "pass a generator with the same seed on all ranks: `random_split(data, sizes, "
+    "torch.Generator().manual_seed(0))`",
+}
+
+
+@rule("GS021", "overlapping-parts", reads=("replicated", "act"), across=True)
+def overlapping_parts(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel read the same samples, though a DistributedSampler divides.
+
+    A DistributedSampler shuffles all samples, and takes every second one for each of two ranks. The
+    parts belong together only if all ranks shuffle in the same way: with the same seed, for the
+    same epoch, and the same data set. Samples that come twice because their number is no multiple
+    of that of the ranks are not reported.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.data import DataLoader, TensorDataset
+        from torch.utils.data.distributed import DistributedSampler
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = TensorDataset(torch.randn(32, 4))
+        sampler = DistributedSampler(data, seed=dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for (x,) in DataLoader(data, batch_size=4, sampler=sampler):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.data import DataLoader, TensorDataset
+        from torch.utils.data.distributed import DistributedSampler
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = TensorDataset(torch.randn(32, 4))
+        sampler = DistributedSampler(data, seed=1)
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for (x,) in DataLoader(data, batch_size=4, sampler=sampler):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for each in trace.once(loaded_apart):
+        one, other = each.passes
+        site, evidence = _where(each)
+        left = f", and no rank reads {each.left} of {each.whole}" if each.left > 0 else ""
+        of = f"{each.both} of the {each.of} samples of a pass"
+        yield Found(
+            message=f"Ranks {each.ranks[0]} and {each.ranks[1]} both read {of}{at(one.site)}{left}",
+            site=site if site.place else one.site,
+            evidence=(Evidence(Act.TABLE, evidence), Evidence(Act.TABLE, other.act.id)),
+            why=WHY_APART[each.why].format(*_numbers(each))
+            + (f"; so in {each.times} passes" if each.times > 1 else ""),
+            fix=FIX_APART[each.why],
+        )
+
+
+def _where(each: LoadedApart) -> tuple[Site, int]:
+    """The line to change, and the act that shows it."""
+    one, acts = each.passes[0], each.acts[0]
+    cause = {"split": one.split, "epoch": one.act}.get(each.why, one.sampler)
+    return (Site(), NONE) if cause is None else (acts.site(cause), cause.id)
+
+
+def _numbers(each: LoadedApart) -> tuple[int, int]:
+    one, other = each.passes
+    if each.why == "epoch":
+        return one.act.facts.epoch, other.act.facts.epoch
+    first, second = (one.sampler and one.sampler.facts), (other.sampler and other.sampler.facts)
+    if not first or not second:
+        return NONE, NONE
+    return (first.rank, first.replicas) if each.why == "rank" else (first.seed, second.seed)
+
+
+@rule("GS022", "sliced-twice", reads=("replicated", "act"), across=True)
+def sliced_twice(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel took a part of batches that were already divided.
+
+    A DistributedSampler gave each rank its own samples, and the program passed to the model only
+    the part of a batch that belongs to the number of the rank. The other samples are never seen.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.data import DataLoader, TensorDataset
+        from torch.utils.data.distributed import DistributedSampler
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = TensorDataset(torch.randn(32, 4))
+        sampler = DistributedSampler(data)
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for (x,) in DataLoader(data, batch_size=4, sampler=sampler):
+            optimizer.zero_grad()
+            x = x[dist.get_rank() :: dist.get_world_size()]
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        from torch.utils.data import DataLoader, TensorDataset
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        data = TensorDataset(torch.randn(32, 4))
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for (x,) in DataLoader(data, batch_size=4):
+            optimizer.zero_grad()
+            x = x[dist.get_rank() :: dist.get_world_size()]
+            model(x).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for each in trace.once(cut_again):
+        yield Found(
+            message=f"{listed(each.ranks).capitalize()} passed {each.taken} of the {each.batch} "
+            f"samples of a batch to the model{at(each.site)}, in each of {each.times} batches",
+            site=each.site,
+            evidence=(Evidence(Act.TABLE, each.given.id),),
+            why=f"the DistributedSampler of the loader{at(each.loader)} already gives each rank "
+            "its part, and the program takes the part of its rank again: no rank sees the others",
+            fix="pass the whole batch to the model",
+        )
+
+
+@rule(
+    "GS023", "same-part-evaluated", needs="values", reads=("replicated", "act", "source"),
+    across=True,
+)  # fmt: skip
+def same_part_evaluated(trace: Trace) -> Iterator[Found]:
+    """Ranks of DistributedDataParallel evaluated the same part of data, and combined the results.
+
+    The part has as many rows as each rank has if all take an equal part, and its bits were the same
+    on all ranks: no rank evaluated the other rows. To evaluate all data on each rank is no finding.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        held_out = torch.randn(16, 4)
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        many = len(held_out) // dist.get_world_size()
+        with torch.no_grad():
+            total = model(held_out[:many]).square().sum()
+        dist.all_reduce(total)
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        held_out = torch.randn(16, 4)
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        many = len(held_out) // dist.get_world_size()
+        with torch.no_grad():
+            total = model(held_out[many * dist.get_rank() :][:many]).square().sum()
+        dist.all_reduce(total)
+        dist.destroy_process_group()
+    """
+    for each in trace.once(same_part):
+        often = f", in each of {each.times} evaluations" if each.times > 1 else ""
+        yield Found(
+            message=f"{listed(each.ranks).capitalize()} evaluated the same {each.part} of "
+            f"{each.whole} rows{at(each.site)}{often}",
+            site=each.site,
+            evidence=(Evidence(Act.TABLE, each.given.id),),
+            why="each rank has the rows of one part, and all have the same one: what they combine "
+            "counts it several times, and leaves out the other rows",
+            fix="let each rank take its own part: `data[rank * many : (rank + 1) * many]`",
+            certainty=Certainty.INFERRED,
+        )

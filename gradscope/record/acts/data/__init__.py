@@ -1,0 +1,1 @@
+"""What data a program reads, and what it passes to its models."""

@@ -1,0 +1,1 @@
+"""What a program keeps alive: arguments of functions, and graphs."""
