@@ -35,17 +35,24 @@ MANY = 1 << 16
 SHARE = 50
 """Flushes before the program waits take at most one part in this many of the time."""
 
+ACCOUNT = 300_000_000
+"""Nanoseconds that these flushes may take beyond that share."""
+
 SOON, CALM = 50_000_000, 750_000_000
 """Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
 
 
 class FlushPace:
-    """How long notes wait: SOON at first, because the program may end early; finally CALM."""
+    """How long notes wait: SOON at first, because the program may end early; finally CALM.
+
+    Flushes before the program waits for other processes have an account of time: it grows with the
+    time that passes, up to a limit. A call that is new may overdraw it, up to the same limit.
+    """
 
     def __init__(self, start: int) -> None:
         self.last = start
-        self.took = 0  # nanoseconds, for the last one before the program waited
         self._wait = SOON
+        self._left, self._looked = ACCOUNT, start
 
     def is_due(self) -> bool:
         """Whether the wait is over. If so, the next wait is four times as long."""
@@ -53,6 +60,16 @@ class FlushPace:
         if due:
             self._wait = min(4 * self._wait, CALM)
         return due
+
+    def affords(self, now: int, *, is_new: bool) -> bool:
+        """Whether there is time for a flush before the program waits."""
+        self._left = min(self._left + (now - self._looked) // SHARE, ACCOUNT)
+        self._looked = now
+        return self._left > (-ACCOUNT if is_new else 0)
+
+    def took(self, nanoseconds: int) -> None:
+        """A flush before the program waited took this long."""
+        self._left -= nanoseconds
 
 
 class Session:
@@ -116,15 +133,16 @@ class Session:
         if self._pace.is_due():
             self._flush_if_open(wait=wait)
 
-    def flush_before_waiting(self) -> None:
-        """Flush before the program waits for other processes, if the last time is long ago enough.
+    def flush_before_waiting(self, is_new: bool) -> None:
+        """Flush before the program waits for other processes, if there is time for it.
 
         An exchange that does not fit may end the process at once, with what was not written.
+        `is_new`: no such exchange came from this line before.
         """
         began = time.perf_counter_ns()
-        if began - self._pace.last > SHARE * self._pace.took:
+        if self._pace.affords(began, is_new=is_new):
             self._flush_if_open(wait=False)
-            self._pace.took = time.perf_counter_ns() - began
+            self._pace.took(time.perf_counter_ns() - began)
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Pass all notes so far to the writer; False if another flush was interrupted by this.

@@ -78,6 +78,7 @@ class Exchange(NamedTuple):
     tensor: Any = None  # that this rank passes; of several, the first
     caller: str = ""  # "FSDP"; "": the program
     unit: Sequence[Any] = ()  # the parameters for which FSDP calls
+    makes: tuple[int, ...] = ()  # the ranks of the group that this call makes
 
 
 class NodeRecord(Protocol):
@@ -276,8 +277,10 @@ class SharedListener(Protocol):
         """This has ended."""
         ...
 
-    def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Any) -> None:
-        """Parameters that are kept equal on all ranks of a group."""
+    def replicated(
+        self, group: RankGroup, parameters: Sequence[Any], buckets: Any, frame: FrameType | None
+    ) -> None:
+        """Parameters that are kept equal on all ranks of a group, from this frame on."""
         ...
 
 

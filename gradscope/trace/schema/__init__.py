@@ -21,7 +21,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 16
+MINOR = 17
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -52,6 +52,8 @@ HISTORY = {
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
     (1, 16): "bucket, work; collective.caller, bucket, holds, parameters",
+    (1, 17): "calls that make groups of ranks, collective.makes; replicated.stack, searches, "
+    "broadcasts",
 }
 
 SINCE = {

@@ -54,6 +54,9 @@ class Replicated(Row):
 
     group: ProcessGroupId = NONE
     parameters: TensorIds = ()
+    stack: StackId = NONE  # the line that made the model
+    searches: int = NONE  # 1 if each step looks for unused parameters, else 0; NONE: not known
+    broadcasts: int = NONE  # 1 if forwards pass the buffers of one rank to all others, else 0
 
 
 @table("bucket")
@@ -97,6 +100,7 @@ class Collective(Row):
     bucket: int = NONE  # the number of DistributedDataParallel's bucket; NONE: no bucket
     holds: Text = ""  # what the tensor holds: "gradients" or "parameters"; "": something else
     parameters: TensorIds = ()  # whose gradients or values these are, as far as it is known
+    makes: Ints = ()  # the ranks of the group that this call makes; empty: it makes none
 
 
 @table("work")

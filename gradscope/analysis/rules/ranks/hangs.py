@@ -7,7 +7,7 @@ from itertools import groupby
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
-from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.collectives import MAKES, GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.hangs import MissedCollective, crossed, missed
 from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
@@ -99,7 +99,8 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
 def collective_missed(trace: Trace) -> Iterator[Found]:
     """A rank never called a collective in which the other ranks of its group waited.
 
-    A collective ends when all ranks of its group have called it. If one of them has ended, raised
+    A collective ends when all ranks of its group have called it. All ranks of a program call
+    `new_group` in the same order, too. If one of them has ended, raised
     an exception or taken another branch, the others wait until a timeout, or until they are killed.
 
     Bad:
@@ -128,8 +129,8 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         number = group.calls[first.rank].index(first) + 1
         site = own_site(trace, first.stack)
         yield Found(
-            message=f"{_never_called(missing, ended)} {_named(first, group)} (call {number} of "
-            f"group {group.described}), in which {listed([call.rank for call in waits])} "
+            message=f"{_never_called(missing, ended)} {_named(first, group)} "
+            f"({_counted(number, group)}), in which {listed([call.rank for call in waits])} "
             f"waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
@@ -202,7 +203,15 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
 def _named(call: RankCall, group: GroupCalls) -> str:
     """The name of a call; of one in a backward, whose it is."""
     bucket = "" if call.bucket == NONE else f" of bucket {call.bucket}"
+    bucket += f" of {listed(call.makes)}" if call.makes else ""
     return f"{call.name}{bucket}" + " of DistributedDataParallel" * group.reduces
+
+
+def _counted(number: int, group: GroupCalls) -> str:
+    """As in "call 3 of group default_pg"."""
+    return f"call {number} of group {group.described}" + " that makes groups" * (
+        group.kind == MAKES
+    )
 
 
 def _waiting(trace: Trace, each: MissedCollective) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
+    "makes",
 )  # fmt: skip
 WORK_COLUMNS = "span", "begin", "end", "norms", "sums", "bad", "hashes"
 
@@ -159,7 +160,7 @@ class WorkRows:
         intern = self._writer.intern
         return (
             span, made.group, made.stack, work.shape, intern(work.dtype), intern(made.caller),
-            made.bucket, intern("gradients" if made.parameters else ""), made.parameters,
+            made.bucket, intern("gradients" if made.parameters else ""), made.parameters, (),
         )  # fmt: skip
 
     def _over(self, now: int) -> None:
