@@ -35,7 +35,8 @@ from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.exception_row import write_exception
 from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
-from gradscope.record.session import CALM, Session
+from gradscope.record.process.pace import CALM
+from gradscope.record.session import Session
 from gradscope.trace import schema
 from gradscope.trace.privacy.known import secrets_of
 from gradscope.trace.privacy.secrets import masked_arguments

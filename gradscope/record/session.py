@@ -16,6 +16,7 @@ from gradscope.record.notes.own_time import WRITING, OwnTimeClock
 from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.notes.record_numbers import RecordNumbers
 from gradscope.record.notes.sites import Sites
+from gradscope.record.process.pace import FlushPace
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
 from gradscope.trace.writer import Overheard
@@ -31,45 +32,6 @@ if TYPE_CHECKING:
 
 MANY = 1 << 16
 """Number of records that fill a window in the file."""
-
-SHARE = 50
-"""Flushes before the program waits take at most one part in this many of the time."""
-
-ACCOUNT = 300_000_000
-"""Nanoseconds that these flushes may take beyond that share."""
-
-SOON, CALM = 50_000_000, 750_000_000
-"""Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
-
-
-class FlushPace:
-    """How long notes wait: SOON at first, because the program may end early; finally CALM.
-
-    Flushes before the program waits for other processes have an account of time: it grows with the
-    time that passes, up to a limit. A call that is new may overdraw it, up to the same limit.
-    """
-
-    def __init__(self, start: int) -> None:
-        self.last = start
-        self._wait = SOON
-        self._left, self._looked = ACCOUNT, start
-
-    def is_due(self) -> bool:
-        """Whether the wait is over. If so, the next wait is four times as long."""
-        due = time.perf_counter_ns() - self.last > self._wait
-        if due:
-            self._wait = min(4 * self._wait, CALM)
-        return due
-
-    def affords(self, now: int, *, is_new: bool) -> bool:
-        """Whether there is time for a flush before the program waits."""
-        self._left = min(self._left + (now - self._looked) // SHARE, ACCOUNT)
-        self._looked = now
-        return self._left > (-ACCOUNT if is_new else 0)
-
-    def took(self, nanoseconds: int) -> None:
-        """A flush before the program waited took this long."""
-        self._left -= nanoseconds
 
 
 class Session:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.record.session import ACCOUNT, SHARE, FlushPace
+from gradscope.record.process.pace import ACCOUNT, SHARE, FlushPace
 
 FLUSH, STEP = 5_000_000, 1_000_000
 
