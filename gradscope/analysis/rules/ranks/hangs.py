@@ -9,6 +9,7 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import MAKES, GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.hangs import MissedCollective, crossed, missed
+from gradscope.analysis.ranks.training.branches import EarlyEnd
 from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import OK, endings, listed
@@ -186,18 +187,25 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
         gone = "ended without an error"
         if each.then:
             gone = f"called {each.then.name}{at(own_site(trace, each.then.stack))}"
-        branch = f"; the branch{at(each.branch)} may have left out a batch" if each.branch else ""
         yield Found(
             message=f"{listed(each.ranks).capitalize()} ran only {each.backwards} backwards, and "
             f"{listed(each.waiting)} waited for gradients {when}{at(waited)}",
-            site=each.branch or each.loop or waited,
+            site=each.exit.branch if each.exit else each.loop or waited,
             evidence=(Evidence(GraphTask.TABLE, each.task),),
             why="DistributedDataParallel exchanges data with all ranks in each step, and then "
-            f"{listed(each.ranks)} {gone}{branch}",
+            f"{listed(each.ranks)} {gone}{_left_out(each.exit)}",
             fix="give all ranks the same number of batches (DistributedSampler with "
             "drop_last=True), or make the condition that ends the loop the same on all ranks",
             certainty=Certainty.INFERRED,
         )
+
+
+def _left_out(exit: EarlyEnd | None) -> str:
+    """As in "; the branch at train.py:14, left at train.py:16, may have left out a batch"."""
+    if exit is None:
+        return ""
+    where = f", left{at(exit.leaves)}," if exit.leaves.line != exit.branch.line else ""
+    return f"; the branch{at(exit.branch)}{where} may have left out a batch"
 
 
 def _named(call: RankCall, group: GroupCalls) -> str:
