@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -152,9 +153,10 @@ class ExchangeRows:
         block = self._writer.block
         self._groups.flush()
         models = take_all(self._replicated)
-        if not self.last:  # hooks and options may still be set
-            self._replicated += [each for each in models if not each[-1].has_run]
-            models = [each for each in models if each[-1].has_run]
+        if not self.last:  # hooks and options may still be set; all ranks have the same order
+            ready = [*takewhile(lambda each: each[-1].has_run, models)]
+            self._replicated[:0] = models[len(ready) :]
+            models = ready
         replicated = [
             (group, numbers, stack, buckets.searches, buckets.broadcasts)
             for group, numbers, stack, buckets in models
