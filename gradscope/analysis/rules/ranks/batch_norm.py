@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.ranks.training.statistics import OwnStatistics, own_statistics
+from gradscope.analysis.ranks.training.own_statistics import OwnStatistics, own_statistics
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.trace import Trace
