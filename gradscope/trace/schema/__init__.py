@@ -74,6 +74,10 @@ SINCE = {
     "region": (1, 14),
     "bucket": (1, 16),
     "work": (1, 16),
+    "collective.makes": (1, 17),
+    "replicated.stack": (1, 17),
+    "replicated.searches": (1, 17),
+    "replicated.broadcasts": (1, 17),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

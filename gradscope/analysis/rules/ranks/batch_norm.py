@@ -17,7 +17,7 @@ from gradscope.trace.trace import Trace
     "statistics-differ",
     Severity.NOTE,
     needs="values",
-    reads=("replicated", "act"),
+    reads=("replicated.broadcasts", "act"),
     across=True,
 )
 def statistics_differ(trace: Trace) -> Iterator[Found]:

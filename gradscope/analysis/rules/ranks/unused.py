@@ -109,7 +109,7 @@ def _message(unused: UnusedOnSome) -> str:
     "GS026",
     "needless-search",
     Severity.WARNING,
-    reads=("replicated", "accumulate", "source"),
+    reads=("replicated.searches", "accumulate", "source"),
     steps="each",
     across=True,
 )
