@@ -103,7 +103,7 @@ def test_a_collective_that_ends_the_process_is_in_its_trace(house: House) -> Non
         assert called.shape == (1 + 999 * rank,)
 
 
-# -- how often it is written before ranks wait, without processes -----------------------------------
+# -- how often it is written before ranks wait, without processes ----------------------------------
 
 FLUSH, STEP = 5_000_000, 1_000_000
 
