@@ -42,6 +42,11 @@ class ModelBuckets:
                 self._buckets = [tuple(map(int, each.split())) for each in said.split(",")]
         return self._buckets
 
+    @property
+    def are_made_again(self) -> bool:
+        """Whether the model has said so, when `now` was called last."""
+        return self._rebuilt
+
     def elements(self, bucket: Bucket) -> int:
         """Number of elements of its parameters."""
         return sum(self._elements[each] for each in bucket)
