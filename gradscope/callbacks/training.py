@@ -13,7 +13,7 @@ from typing import Any, Self
 from gradscope.errors import GradscopeError, UsageError
 from gradscope.record.engines import AUTO, imported
 from gradscope.record.notes.positions.chosen_steps import chosen_steps
-from gradscope.record.process.ranks import this_process
+from gradscope.record.process.ranks import this_process, writing_to
 from gradscope.record.process.trace_file import trace_file
 from gradscope.record.recording import Options, Recording
 
@@ -148,7 +148,7 @@ class GradscopeCallback:
     def _record(self, number: int) -> None:
         if self._recording is None:
             script = self._options.script
-            path = this_process().file(self._out)
+            path = writing_to(self._out).file(self._out)
             writer, _ = trace_file(path, script if os.path.isfile(script) else None)  # noqa: PTH113
             self._recording = Recording(writer, self._options, imported(self._on))
             self._recording.start()

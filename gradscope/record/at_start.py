@@ -71,7 +71,7 @@ def _record(asked: str) -> None:
     from gradscope.record.engines import TORCH, named
     from gradscope.record.process.claim import current
     from gradscope.record.process.memory_limit import leaves_too_little
-    from gradscope.record.process.ranks import this_process, wanted
+    from gradscope.record.process.ranks import this_process, wanted, writing_to
     from gradscope.record.process.trace_file import MOST_BYTES, trace_file
     from gradscope.record.recording import Options, Recording
 
@@ -93,6 +93,7 @@ def _record(asked: str) -> None:
     engine = named(TORCH)
     engine.facts(options.level)  # raises for a level that the engine does not have
     asked_for = Path("trace.json" if asked == "1" else asked)
+    rank = writing_to(asked_for)
     path = rank.file(asked_for)
     source = sys.argv[0] if os.path.isfile(sys.argv[0]) else None  # noqa: PTH113
     writer, said = trace_file(path, source, options.max_bytes)

@@ -30,13 +30,14 @@ from gradscope.record.process.claim import (
     taken_over,
 )
 from gradscope.record.process.looked import looked
+from gradscope.record.process.pace import CALM
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.ranks import this_process
 from gradscope.record.process.sudden_ends import SuddenEnds
 from gradscope.record.script.exception_row import write_exception
 from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
-from gradscope.record.session import CALM, Session
+from gradscope.record.session import Session
 from gradscope.trace import schema
 from gradscope.trace.privacy.known import secrets_of
 from gradscope.trace.privacy.secrets import masked_arguments

@@ -22,7 +22,7 @@ from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
 from gradscope.record.process.memory_limit import is_limited, leaves_too_little
-from gradscope.record.process.ranks import this_process, wanted
+from gradscope.record.process.ranks import this_process, wanted, writing_to
 from gradscope.record.process.trace_file import MOST_BYTES, trace_file
 from gradscope.record.recording import Options, Recording
 from gradscope.record.script import tracebacks
@@ -165,6 +165,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         if ranks is not None and rank.number not in ranks:
             return Outcome(_run(program, main.__dict__, exits, _nothing).code)
         source = program.attributes.get("__file__")
+        rank = writing_to(options.output)
         output = rank.file(options.output)
         writer, said = trace_file(output, source, _room(options))
         if said:

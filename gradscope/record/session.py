@@ -16,6 +16,7 @@ from gradscope.record.notes.own_time import WRITING, OwnTimeClock
 from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.notes.record_numbers import RecordNumbers
 from gradscope.record.notes.sites import Sites
+from gradscope.record.process.pace import FlushPace
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
 from gradscope.trace.writer import Overheard
@@ -31,28 +32,6 @@ if TYPE_CHECKING:
 
 MANY = 1 << 16
 """Number of records that fill a window in the file."""
-
-SHARE = 50
-"""Flushes before the program waits take at most one part in this many of the time."""
-
-SOON, CALM = 50_000_000, 750_000_000
-"""Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
-
-
-class FlushPace:
-    """How long notes wait: SOON at first, because the program may end early; finally CALM."""
-
-    def __init__(self, start: int) -> None:
-        self.last = start
-        self.took = 0  # nanoseconds, for the last one before the program waited
-        self._wait = SOON
-
-    def is_due(self) -> bool:
-        """Whether the wait is over. If so, the next wait is four times as long."""
-        due = time.perf_counter_ns() - self.last > self._wait
-        if due:
-            self._wait = min(4 * self._wait, CALM)
-        return due
 
 
 class Session:
@@ -116,15 +95,16 @@ class Session:
         if self._pace.is_due():
             self._flush_if_open(wait=wait)
 
-    def flush_before_waiting(self) -> None:
-        """Flush before the program waits for other processes, if the last time is long ago enough.
+    def flush_before_waiting(self, is_new: bool) -> None:
+        """Flush before the program waits for other processes, if there is time for it.
 
         An exchange that does not fit may end the process at once, with what was not written.
+        `is_new`: no such exchange came from this line before.
         """
         began = time.perf_counter_ns()
-        if began - self._pace.last > SHARE * self._pace.took:
+        if self._pace.affords(began, is_new=is_new):
             self._flush_if_open(wait=False)
-            self._pace.took = time.perf_counter_ns() - began
+            self._pace.took(time.perf_counter_ns() - began)
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Pass all notes so far to the writer; False if another flush was interrupted by this.

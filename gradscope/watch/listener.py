@@ -80,6 +80,7 @@ class Exchange(NamedTuple):
     unit: Sequence[Any] = ()  # the parameters for which FSDP calls
     nodes: Sequence[tuple[int, str]] = ()  # that made what is passed: number, and what cut it off
     reduces: str = ""  # "sum"
+    makes: tuple[int, ...] = ()  # the ranks of the group that this call makes
 
 
 class NodeRecord(Protocol):
@@ -290,8 +291,10 @@ class SharedListener(Protocol):
         """This has ended."""
         ...
 
-    def replicated(self, group: RankGroup, parameters: Sequence[Any], buckets: Any) -> None:
-        """Parameters that are kept equal on all ranks of a group."""
+    def replicated(
+        self, group: RankGroup, parameters: Sequence[Any], buckets: Any, frame: FrameType | None
+    ) -> None:
+        """Parameters that are kept equal on all ranks of a group, from this frame on."""
         ...
 
 

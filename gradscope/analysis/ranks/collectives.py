@@ -4,7 +4,7 @@ All ranks of a group must call the same collectives in the same order. So the fi
 rank in a group belongs together, the second one, and so on, until the ranks differ.
 
 Those that DistributedDataParallel calls in backwards are aligned apart from others: they begin on
-threads of their own, so their order among others is not known.
+threads of their own, so their order among others is not known. So are calls that make groups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from gradscope.trace.schema import NONE, Collective, GraphTask, Phase, ProcessGr
 from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.trace.trace import Trace
 
-REDUCES = "DistributedDataParallel"
+REDUCES, MAKES = "DistributedDataParallel", "makes groups"
+MAKE_GROUPS = frozenset(
+    ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
+)
+"""Calls that make groups. Often only the ranks of the new group wait for each other in them."""
+
 ONE_TO_ONE = ("send", "recv", "batch_isend_irecv")
 """What two ranks do with each other, and the others of their group do not call."""
 BEGINS_FUNCTIONAL = "functional "
@@ -48,10 +53,13 @@ class RankCall:
     shape: tuple[int, ...] = ()
     dtype: str = ""  # "": it passes no tensor
     bucket: int = NONE  # of DistributedDataParallel
+    makes: tuple[int, ...] = ()  # the ranks of the group that it makes
     finishes: bool = False  # it reduces the last bucket of a backward, which then waits for it
 
     def fits(self, other: RankCall) -> bool:
         """Whether two ranks may call these together."""
+        if {self.name, other.name} <= MAKE_GROUPS:
+            return True  # what they make may differ, and then works or not
         if self.name != other.name:
             return False
         stuck = self.name in SAME_SIZE_MOSTLY and NONE in (self.end, other.end)
@@ -65,17 +73,22 @@ class GroupCalls:
     """The calls of one group, by rank. Only ranks with a trace are included."""
 
     described: str  # "default_pg"
-    reduces: bool  # whether DistributedDataParallel calls these in backwards
+    kind: str  # REDUCES, MAKES or ""
     members: tuple[int, ...]  # all ranks of the group
     calls: dict[int, list[RankCall]]
     together: list[tuple[RankCall, ...]]  # calls that belong together, until ranks differ
     parted: dict[int, RankCall | None]  # the first that differ; None: no further call. Or empty
 
+    @property
+    def reduces(self) -> bool:
+        """Whether DistributedDataParallel calls these in backwards."""
+        return self.kind == REDUCES
 
-def _aligned(group: ProcessGroup, calls: dict[int, list[RankCall]], reduces: bool) -> GroupCalls:  # noqa: FBT001
-    if reduces:
+
+def _aligned(group: ProcessGroup, calls: dict[int, list[RankCall]], kind: str) -> GroupCalls:
+    if kind == REDUCES:
         calls = {rank: _finishing(made) for rank, made in calls.items()}
-    found = GroupCalls(group.described, reduces, group.members, calls, [], {})
+    found = GroupCalls(group.described, kind, group.members, calls, [], {})
     for several in zip_longest(*calls.values()):
         made = tuple(call for call in several if call is not None)
         if len(made) < len(calls) or not all(call.fits(made[0]) for call in made):
@@ -116,7 +129,7 @@ def _met(trace: Trace) -> list[Span]:
 def _grouped(of_ranks: Mapping[int, tuple[Trace, list[Span]]]) -> tuple[GroupCalls, ...]:
     every = ProcessGroup(NONE, members=(*of_ranks,))  # of traces that do not have groups
     found: dict[
-        tuple[str, tuple[int, ...], bool], tuple[ProcessGroup, dict[int, list[RankCall]]]
+        tuple[str, tuple[int, ...], str], tuple[ProcessGroup, dict[int, list[RankCall]]]
     ] = {}
     for rank, (trace, spans) in of_ranks.items():
         exchanged, groups = trace.once(_exchanged), trace.once(_groups)
@@ -126,11 +139,11 @@ def _grouped(of_ranks: Mapping[int, tuple[Trace, list[Span]]]) -> tuple[GroupCal
             group = every if passed is None else groups.get(passed.group)
             if group is None or rank not in group.members:
                 continue
-            reduces = passed is not None and passed.caller == REDUCES and row.name.endswith(GOES_ON)
-            key = group.name, group.members, reduces
+            kind = _kind(row, passed)
+            key = group.name, group.members, kind
             if key not in found:
                 found[key] = group, {each: [] for each in of_ranks if each in group.members}
-            found[key][1][rank].append(_call(rank, row, passed or Collective(), lines, reduces))
+            found[key][1][rank].append(_call(rank, row, passed or Collective(), lines, kind))
     return tuple(
         _aligned(group, calls, key[2]) for key, (group, calls) in found.items() if len(calls) > 1
     )
@@ -144,13 +157,21 @@ def _groups(trace: Trace) -> dict[int, ProcessGroup]:
     return {row.id: row for row in trace.rows(ProcessGroup)}
 
 
-def _call(rank: int, row: Span, passed: Collective, lines: _Backwards, reduces: bool) -> RankCall:  # noqa: FBT001
+def _kind(row: Span, passed: Collective | None) -> str:
+    """How a call is aligned: REDUCES, MAKES, or "" as most are."""
+    if passed is not None and passed.caller == REDUCES and row.name.endswith(GOES_ON):
+        return REDUCES
+    return MAKES if row.name in MAKE_GROUPS else ""
+
+
+def _call(rank: int, row: Span, passed: Collective, lines: _Backwards, kind: str) -> RankCall:
+    reduces = kind == REDUCES
     name = row.name.removesuffix(GOES_ON)
     stack = lines.at(rank, row.begin) if passed.stack == NONE and reduces else passed.stack
     shape, dtype = ((), "") if reduces else (passed.shape, passed.dtype)  # buckets may be swapped
     return RankCall(
         rank, row.id, name, name != row.name, stack, row.step, row.begin, row.end,
-        shape, dtype, passed.bucket,
+        shape, dtype, passed.bucket, passed.makes,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from functools import cache
 
 from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.ranks.collectives import grouped_calls
+from gradscope.analysis.ranks.collectives import MAKES, grouped_calls
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -52,6 +52,8 @@ def rank_waits(trace: Trace) -> RankWaits:
     steps, waits, matched, every = step_numbers(trace), [], 0, 0
     place = cache(lambda stack: own_site(trace, stack).place)
     for group in trace.once(grouped_calls):
+        if group.kind == MAKES:
+            continue  # often only the members of the new group wait
         matched += len(group.together)
         every += sum(map(len, group.calls.values())) - sum(map(len, group.together))
         for calls in group.together:

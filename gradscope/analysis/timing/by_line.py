@@ -135,7 +135,11 @@ class ProgramCalls:
 
         Only within a thread, and not over steps that were not recorded.
         """
-        gaps = np.zeros(len(self.key), np.int64)
+        return self.gaps_after()[0]
+
+    def gaps_after(self) -> tuple[Ids, Ids]:
+        """The same, and the row of the call that ended before it; NONE for a first call."""
+        gaps, after = np.zeros(len(self.key), np.int64), np.full(len(self.key), NONE, np.int64)
         number = look_up(self._trace.table(Step), "number", self.step)
         for each in distinct(self.thread).tolist():
             rows = np.flatnonzero(self.thread == each)
@@ -147,4 +151,6 @@ class ProgramCalls:
             free = begin - before - self._own.within(self.thread[rows], before, begin)
             free[1:][np.abs(np.diff(number[rows])) > 1] = 0
             gaps[rows] = np.maximum(free, 0)
-        return gaps
+            ends = np.where(self.end[rows] >= until, np.arange(len(rows)), 0)
+            after[rows[1:]] = rows[np.maximum.accumulate(ends)[:-1]]
+        return gaps, after

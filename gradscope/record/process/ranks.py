@@ -1,16 +1,22 @@
 """The rank of this process in a distributed program, as set by torchrun, mpiexec and others.
 
 `torchrun --max-restarts` starts all ranks again when one fails. Each attempt has files of its own.
+
+# Note [Attempts without a number]
+torchrun also starts all ranks again when a node joins or leaves, and does not count that: its
+TORCHELASTIC_RESTART_COUNT stays the same. Then a rank finds a trace of its own that is younger than
+the agent which started it. This is an earlier attempt, unless a process is still writing it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradscope.errors import UsageError
+from gradscope.trace.file.opening import is_being_written
 from gradscope.trace.text import quoted, quoted_path
 
 VARIABLES = (
@@ -19,6 +25,10 @@ VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # and of Open MPI
 )
 """The environment variables in which launchers say which rank a process is, and of how many."""
+
+OF_TORCHRUN, COUNT = "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"
+YOUNGER = 2.0
+"""Seconds by which a trace is younger than an agent that has started its writer, at least."""
 
 NUMBER = re.compile(r"[0-9]{1,9}")
 ENDINGS = re.compile(r"(\.json)?(\.gz|\.zst)?$")
@@ -68,12 +78,49 @@ class Rank:
 
 def this_process() -> Rank:
     """The rank that torchrun, or mpiexec, gave; a single process if there is none."""
-    restarts = _number("TORCHELASTIC_RESTART_COUNT") or 0
+    restarts = max([_number(COUNT) or 0, *_written.values()])
     for names in VARIABLES:
         rank, size = map(_number, names)
         if rank is not None and size is not None and rank < size:
             return Rank(rank, size, restarts)
     return Rank(0, 1, restarts)
+
+
+_written: dict[Path, int] = {}
+"""The files that this process writes, with the number of restarts that `writing_to` found."""
+
+
+def writing_to(path: Path) -> Rank:
+    """The same, before this process writes its trace: an earlier attempt keeps its file.
+
+    See Note [Attempts without a number].
+    """
+    rank = this_process()
+    since = _started(os.getppid()) if OF_TORCHRUN in os.environ else None
+    while since is not None and _is_earlier(rank.file(path), since):
+        rank = replace(rank, restarts=rank.restarts + 1)
+    _written[rank.file(path).absolute()] = rank.restarts
+    return rank
+
+
+def _is_earlier(path: Path, since: float) -> bool:
+    """Whether another process has written a file after this time, and none writes it now."""
+    if path.absolute() in _written:
+        return False
+    try:
+        return path.stat().st_mtime > since + YOUNGER and not is_being_written(path)
+    except OSError:
+        return False
+
+
+def _started(process: int) -> float | None:
+    """When a process started, in seconds since the epoch; None: the system does not tell."""
+    try:
+        ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+        [boot] = re.findall(r"^btime (\d+)$", Path("/proc/stat").read_text(), re.MULTILINE)
+        return int(boot) + int(ticks) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _number(variable: str) -> int | None:

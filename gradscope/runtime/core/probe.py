@@ -147,7 +147,7 @@ class RankListener(Protocol):
     # the collective whose span has this token began
     def exchanges(
         self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType,
-        name: str, caller: str,
+        name: str, caller: str, makes: tuple[int, ...],
     ) -> None: ...  # fmt: skip
     # DistributedDataParallel keeps parameters equal
     def replicated(self, group: Any, parameters: Sequence[Any]) -> None: ...

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from gradscope.runtime.distributed import groups
+from gradscope.runtime.distributed.calls.telling import told
 from gradscope.runtime.distributed.errors import (
     no_backend,
     no_mpi4py,
@@ -122,9 +123,9 @@ def _connected(world_size: int, rank: int) -> Transport:
         if place.size > 1:
             raise no_mpi4py(place.size)
         return Alone()
-    for name, told, meant in (("world_size", world_size, place.size), ("rank", rank, place.rank)):
-        if told >= 0 and told != meant:
-            raise ValueError(f"{name} is {told}, but mpiexec started this process with {meant}")
+    for name, asked, meant in (("world_size", world_size, place.size), ("rank", rank, place.rank)):
+        if asked >= 0 and asked != meant:
+            raise ValueError(f"{name} is {asked}, but mpiexec started this process with {meant}")
     return OverMpi(_world()) if place.size > 1 else Alone()
 
 
@@ -179,7 +180,8 @@ def new_group(
     name = str(_Made.number)
     served = world.backend if backend is None else _backend(backend)
     if not use_local_synchronization:
-        progress.run(Work("new_group", world, world.transport.barrier))
+        with told("new_group", world, makes=members):
+            progress.run(Work("new_group", world, world.transport.barrier))
     if get_rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
     limit = timeout or world.timeout

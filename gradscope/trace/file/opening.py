@@ -44,6 +44,18 @@ def numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(ending[0])}.{number}{ending[0]}")
 
 
+def is_being_written(path: Path) -> bool:
+    """Whether a process has locked a file, which it then writes."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return not _is_ours(file)
+    finally:
+        os.close(file)
+
+
 def _is_ours(file: int) -> bool:
     """Lock it for this writer. File systems without locks are accepted."""
     if sys.platform == "win32":  # Windows has no such locks

@@ -53,8 +53,9 @@ HISTORY = {
     (1, 15): "short.move.how 8; in graph tasks with other sums than predicted, only the events of "
     "buffers are missing",
     (1, 16): "bucket, work; collective.caller, bucket, holds, parameters",
-    (1, 17): "passed, used, handle; collective.reduces, held_as; acts of data: split, sampler, "
-    "loader, pass, batch, given, drew; came_in.taken",
+    (1, 17): "passed, used, handle; collective.reduces, held_as, makes; calls that make groups of "
+    "ranks; acts of data: split, sampler, loader, pass, batch, given, drew; came_in.taken; "
+    "replicated.stack, searches, broadcasts",
 }
 
 SINCE = {
@@ -78,6 +79,10 @@ SINCE = {
     "passed": (1, 17),
     "used": (1, 17),
     "handle": (1, 17),
+    "collective.makes": (1, 17),
+    "replicated.stack": (1, 17),
+    "replicated.searches": (1, 17),
+    "replicated.broadcasts": (1, 17),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

@@ -29,6 +29,8 @@ class RankFacts(TypedDict, total=False):
     exit: str
     exit_code: int
     clock_base: int
+    cut_off: bool  # its recording was not closed; only there if it is true
+    lost: int  # bytes after the last whole line of its file, if it is cut off
     ids: dict[str, tuple[int, int]]  # by table: its first id, and the first id after its last
 
 

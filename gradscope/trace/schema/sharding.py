@@ -55,6 +55,9 @@ class Replicated(Row):
 
     group: ProcessGroupId = NONE
     parameters: TensorIds = ()
+    stack: StackId = NONE  # the line that made the model
+    searches: int = NONE  # 1 if each step looks for unused parameters, else 0; NONE: not known
+    broadcasts: int = NONE  # 1 if forwards pass the buffers of one rank to all others, else 0
 
 
 @table("bucket")
@@ -100,6 +103,7 @@ class Collective(Row):
     parameters: TensorIds = ()  # whose gradients or values these are, as far as it is known
     reduces: Text = ""  # how an `all_reduce`, `reduce` or `reduce_scatter` combines: "sum", "max"
     held_as: Text = ""  # where a dict of the program holds the tensor: "totals['depth']"
+    makes: Ints = ()  # the ranks of the group that this call makes; empty: it makes none
 
 
 @table("passed")

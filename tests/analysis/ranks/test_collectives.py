@@ -134,3 +134,26 @@ def test_numbers_of_ranks_are_listed_in_runs() -> None:
     assert listed([3]) == "rank 3"
     assert listed([4, 0, 1, 2]) == "ranks 0 to 2, 4"
     assert listed([1, 2, 5]) == "ranks 1, 2, 5"
+
+
+MAKE = ("new_group", ())
+
+
+def test_calls_that_make_groups_are_counted_apart() -> None:
+    assert found(rank(0, MAKE, SUM, MAKE), rank(1, SUM)) == []
+    assert found(rank(0, MAKE, SUM), rank(1, SUM, MAKE)) == []
+
+
+def test_a_rank_that_waits_for_one_that_makes_no_group_is_named() -> None:
+    [missed] = found(rank(0, SUM, MAKE, ends=False), rank(1, SUM))
+    assert missed == (
+        "GS002: Rank 1 never called new_group (call 1 of group default_pg that makes groups), in "
+        "which rank 0 waited"
+    )
+    [crossed] = found(
+        rank(0, SUM, MAKE, ends=False, exit=""), rank(1, SUM, SUM, ends=False, exit="")
+    )
+    assert crossed == (
+        "GS001: Ranks of group default_pg wait in different collectives: rank 1 waits in "
+        "all_reduce; rank 0 waits in new_group"
+    )

@@ -6,8 +6,10 @@ import pytest
 
 import gradscope.runtime as torch
 from gradscope.analysis.ranks.merging.merge import merged
+from gradscope.analysis.ranks.merging.one_rank import only
 from gradscope.analysis.report import inspect
 from gradscope.record.recorder import record
+from gradscope.trace.load_save import decode, encode
 from gradscope.trace.schema import Value
 from gradscope.trace.trace import Trace
 
@@ -57,3 +59,16 @@ def test_what_one_rank_does_wrong_is_said_of_that_rank(monkeypatch: pytest.Monke
     first, end = whole.meta["ranks"][1]["ids"][Value.TABLE]
     assert rows
     assert all(first <= row.id < end for row in rows)
+
+
+def test_only_the_rank_whose_trace_is_cut_off_is_incomplete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    traces = [rank(each, monkeypatch, clears=True, births=False) for each in (0, 1)]
+    traces[1].truncated = True
+
+    for whole in (merged(traces), decode(encode(merged(traces)))):
+        [found] = [each for each in inspect(whole).findings if each.rule == "GS101"]
+
+        assert found.message.endswith("(on rank 1)")
+        assert [only(whole, each).truncated for each in (0, 1)] == [False, True]

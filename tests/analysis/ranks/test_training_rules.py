@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Finding
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.ranks.merging.one_rank import RankPart
-from gradscope.analysis.ranks.training.slow import SlowRank, _Paced, _slow
+from gradscope.analysis.ranks.training.slow import BEFORE, SlowRank, _Paced, _slow
 from gradscope.analysis.report import inspect
 from gradscope.trace.assemble import assemble
 from gradscope.trace.trace import Trace
@@ -252,7 +252,7 @@ def paced(rank: int, spent: dict[str, np.ndarray]) -> _Paced:
         begins,
         lasts,
         dict.fromkeys(begins, 0),
-        {(name, True): dict(enumerate(times.tolist())) for name, times in spent.items()},
+        {(name, BEFORE): dict(enumerate(times.tolist())) for name, times in spent.items()},
         {name: Site(name, name, "train.py", 1) for name in spent},
         10_000_000,
     )
@@ -281,7 +281,7 @@ def test_a_slow_line_of_a_rank_is_found() -> None:
     found = slow(one, other)
 
     assert found is not None
-    assert (found.rank, found.name, found.before) == (1, "log", True)
+    assert (found.rank, found.name, found.how) == (1, "log", BEFORE)
     assert found.share > 0.4
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from gradscope.record.process.ranks import Rank, this_process
+from gradscope.record.process import ranks
+from gradscope.record.process.ranks import Rank, this_process, writing_to
 from gradscope.trace.schema import Thread
 from tests.record.running import House, needs_mpi
 
@@ -102,6 +104,42 @@ def test_each_attempt_of_a_launcher_has_files_of_its_own(house: House) -> None:
     assert (mixed.code, mixed.err[:72]) == (
         2, "gradscope: error: these traces are of several attempts of one program: the"[:72],
     )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell when it started")
+def test_an_attempt_that_the_launcher_does_not_count_has_files_of_its_own(house: House) -> None:
+    """It replaced the trace of the first attempt: a node that joins is no restart."""
+    house.write(SCRIPT)
+    launched = as_rank(0, 2) | {"TORCHELASTIC_RUN_ID": "1", "TORCHELASTIC_RESTART_COUNT": "0"}
+
+    command = "-m", "gradscope", "trace", "script.py"  # this process is the launcher
+    for _ in range(3):
+        house.python(*command, env=launched)
+
+    names = ["trace.rank0.json", "trace.restart1.rank0.json", "trace.restart2.rank0.json"]
+    assert sorted(path.name for path in house.folder.glob("*.json")) == names
+    assert house.recorded("trace.restart2.rank0.json").meta["restarts"] == 2
+    os.utime(house.folder / names[0], (0, 0))  # of an earlier program
+    assert house.python(*command, env=launched).err.startswith(
+        "gradscope: replacing 'trace.rank0.json'"
+    )
+
+
+def test_a_process_that_records_twice_replaces_its_own_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setattr(ranks, "_written", {})
+    asked = tmp_path / "trace.json"
+
+    for _ in range(2):
+        assert writing_to(asked).restarts == 0
+        asked.write_text("{}")
+
+    monkeypatch.setattr(ranks, "_written", {})
+    if sys.platform == "linux":
+        assert writing_to(asked).restarts == 1
+        assert this_process().restarts == 1
 
 
 def test_a_single_process_that_is_restarted_keeps_both_traces() -> None:

@@ -30,6 +30,7 @@ def facts_of_all(
         {
             "rank": 0,
             **{key: trace.meta[key] for key in (*OF_ONE, "clock_base") if key in trace.meta},
+            **({"cut_off": True, "lost": trace.lost} if trace.truncated else {}),
             "ids": of_rank,
         }
         for trace, of_rank in zip(traces, ids, strict=True)

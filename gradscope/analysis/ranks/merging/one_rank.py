@@ -22,6 +22,9 @@ from gradscope.trace.schema.declare import Row, columns
 from gradscope.trace.table import Strings, Table
 from gradscope.trace.trace import Trace
 
+OF_THE_WHOLE = frozenset(("ids", "clock_base", "cut_off", "lost"))
+"""Facts of ranks that only a merged trace has."""
+
 TELLS = ("thread", "task", "node", "tensor", "span", "leaf", "group")
 """Columns that show the rank of a row without an id, the most reliable first."""
 
@@ -68,12 +71,19 @@ def _parts(trace: Trace, ranks: Sequence[Mapping[str, Any]]) -> Iterator[RankPar
     texts_of_all: Table[Row] = Table(String.TABLE, String, said.data, strings)
     cuts = _cuts(trace, Owners([each.get("ids", {}) for each in ranks]), strings)
     seqs = _events_of_each(cuts, len(ranks))
+    says_which = any("cut_off" in each for each in _ranks(trace))
     for number, each in enumerate(ranks):
         tables = {name: cut.table_of(number) for name, cut in cuts.items()}
         tables[String.TABLE] = texts_of_all
         tables[Meta.TABLE] = Table(Meta.TABLE, Meta, meta[number].data, strings)
         tables[Device.TABLE] = trace.table(Device)
-        part = Trace(tables, version=trace.version, truncated=trace.truncated, facts=facts[number])
+        part = Trace(
+            tables,
+            version=trace.version,
+            truncated=each.get("cut_off", trace.truncated and not says_which),
+            lost=each.get("lost", 0),
+            facts=facts[number],
+        )
         yield RankPart(each.get("rank", 0), part, seqs[number])
 
 
@@ -147,6 +157,6 @@ def _events_of_each(cuts: Mapping[str, _Cut], ranks: int) -> list[Integers]:
 
 def _facts(trace: Trace, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of the whole, replaced by those of the rank."""
-    own = {key: value for key, value in facts.items() if key not in {"ids", "clock_base"}}
+    own = {key: value for key, value in facts.items() if key not in OF_THE_WHOLE}
     of_one = {"ranks", "exit", "exit_code"}
     return {key: value for key, value in trace.meta.items() if key not in of_one} | own

@@ -145,19 +145,30 @@ def is_after_the_loops(trace: Trace, line: Site, site: Site) -> bool:
     return any(each.file.name == line.file and line.line > each.found.end for each in around)
 
 
-def ending_early(trace: Trace, site: Site) -> Site | None:
+@dataclass(frozen=True, slots=True)
+class EarlyEnd:
+    """A branch that leaves a loop, or a round of it, and the statement with which it does."""
+
+    branch: Site
+    leaves: Site
+
+
+def ending_early(trace: Trace, site: Site) -> EarlyEnd | None:
     """The only branch in the loops around a line that leaves them, or a round of them."""
     around = _loops_around(trace, site)
     if not around:
         return None
     outer = around[0].found
     exits = [
-        each
+        (each, [arm.last for arm in each.found.arms if arm.ends in LEAVES_A_ROUND])
         for each in trace.once(SourceFiles).each(branches)
         if each.file.name == site.file and outer.line < each.found.line <= outer.end
-        if any(arm.ends in LEAVES_A_ROUND for arm in each.found.arms)
     ]
-    return exits[0].site if len(exits) == 1 else None
+    exits = [(each, lines) for each, lines in exits if lines]
+    if len(exits) != 1:
+        return None
+    [(each, lines)] = exits
+    return EarlyEnd(each.site, each.file.site(lines[0]))
 
 
 def _loops_around(trace: Trace, site: Site) -> list[InSource[Rounds]]:

@@ -45,6 +45,18 @@ CLEARLY = 5
 Other processes on the machine can make a rank a few times slower: not that much, or all of it.
 """
 
+IN, BEFORE, AFTER = "in", "before", "after"
+"""Where time passed: in calls of a line, or while nothing ran that was recorded, before or after.
+
+Each such time is before a line, and after another one.
+"""
+
+AT_LEAST_AFTER = 0.7
+"""Least part of the time after a line that is before another one, for that one to be named."""
+
+LineOf = tuple[str, str]
+"""A place, and one of these."""
+
 Times = NDArray[np.float64]
 
 
@@ -59,7 +71,7 @@ class SlowRank:
     share: float  # of the time of all steps
     name: str  # the line, or the name of a span: "train.py:41", "DataLoader"
     site: Site  # the line; for a span, the loop around the backward
-    before: bool  # whether the time passed before calls of the line, and not in them
+    how: str  # IN, BEFORE or AFTER
     took: int
     others: int  # the same on the rank that took most of the others
     task: int  # a backward of this rank
@@ -73,7 +85,7 @@ class _Paced:
     begins: Mapping[int, int]  # by the number of the step
     lasts: Mapping[int, int]  # the times of steps
     tasks: Mapping[int, int]
-    lines: Mapping[tuple[str, bool], Mapping[int, int]]  # place and whether before it: by step
+    lines: Mapping[LineOf, Mapping[int, int]]  # by step
     sites: Mapping[str, Site]
     nodes: int  # the time of nodes that computed
 
@@ -120,20 +132,21 @@ def _in_nodes(trace: Trace) -> int:
 
 def _by_line(
     trace: Trace, numbers: Mapping[int, int]
-) -> tuple[dict[tuple[str, bool], dict[int, int]], dict[str, Site]]:
-    """The times in calls of each line, outside of backwards and collectives, and before them."""
+) -> tuple[dict[LineOf, dict[int, int]], dict[str, Site]]:
+    """The times in calls of each line, outside of backwards and collectives, and around them."""
     calls = ProgramCalls(trace)
-    lines: dict[tuple[str, bool], dict[int, int]] = {}
+    lines: dict[LineOf, dict[int, int]] = {}
     sites: dict[str, Site] = {}
     waits = calls.is_collective
-    for before, ns in ((False, np.where(waits, 0, calls.own_times())), (True, calls.gaps())):
-        for key, step, spent in zip(
-            calls.key.tolist(), calls.step.tolist(), ns.tolist(), strict=True
-        ):
+    gaps, after = calls.gaps_after()
+    ended = np.where(after == NONE, NONE, calls.key[after])
+    own = np.where(waits, 0, calls.own_times())
+    for how, keys, ns in ((IN, calls.key, own), (BEFORE, calls.key, gaps), (AFTER, ended, gaps)):
+        for key, step, spent in zip(keys.tolist(), calls.step.tolist(), ns.tolist(), strict=True):
             site, number = calls.site(key), numbers.get(step, NONE)
             if spent and site.place and number != NONE:
                 sites[site.place] = site
-                of_line = lines.setdefault((site.place, before), {})
+                of_line = lines.setdefault((site.place, how), {})
                 of_line[number] = of_line.get(number, 0) + spent
     return lines, sites
 
@@ -153,10 +166,14 @@ def _slow(ranks: list[_Paced]) -> SlowRank | None:
     if not often or delay < max(SHORT_NS, LARGE * float(np.median(lasts))) or share < LARGE:
         return None
     others = [each for place, each in enumerate(ranks) if place != slowest]
-    found = max(_lines(ranks[slowest], others, steps, delay), default=None)
+    every = list(_lines(ranks[slowest], others, steps, delay))
+    after = [each for each in every if each[1][1] == AFTER]
+    found = max((each for each in every if each[1][1] != AFTER), default=None)
+    if after and (found is None or found[0] < AT_LEAST_AFTER * max(after)[0]):
+        found = max(after)
     if found is None:
         return None
-    _, (place, before), took, most = found
+    _, (place, how), took, most = found
     slow, task = ranks[slowest], ranks[slowest].tasks[steps[0]]
     site, own = slow.sites[place], slow.part.trace
     if not site.file:
@@ -170,7 +187,7 @@ def _slow(ranks: list[_Paced]) -> SlowRank | None:
         share,
         place,
         site,
-        before,
+        how,
         int(took),
         int(most),
         task,
@@ -179,11 +196,14 @@ def _slow(ranks: list[_Paced]) -> SlowRank | None:
 
 def _lines(
     slow: _Paced, others: list[_Paced], steps: list[int], delay: float
-) -> Iterator[tuple[float, tuple[str, bool], float, float]]:
+) -> Iterator[tuple[float, LineOf, float, float]]:
     """The lines that take most of the delay, and clearly more than the same line elsewhere."""
     mine = {key: _times(slow, key, steps) for key in slow.lines}
     theirs = {key: _most(others, key, steps) for key in (*slow.lines, *_keys(others))}
-    all_mine, all_theirs = (sum(map(np.median, each.values())) for each in (mine, theirs))
+    all_mine, all_theirs = (
+        sum(np.median(times) for key, times in each.items() if key[1] != AFTER)
+        for each in (mine, theirs)
+    )
     nodes = slow.nodes / max(*(each.nodes for each in others), 1)
     for key, times in mine.items():
         took, most = float(np.median(times)), float(np.median(theirs[key]))
@@ -194,16 +214,16 @@ def _lines(
             yield took - most, key, took, most
 
 
-def _times(each: _Paced, key: tuple[str, bool], steps: list[int]) -> Times:
+def _times(each: _Paced, key: LineOf, steps: list[int]) -> Times:
     of_line = each.lines.get(key, {})
     return np.array([of_line.get(step, 0) for step in steps], np.float64)
 
 
-def _most(others: list[_Paced], key: tuple[str, bool], steps: list[int]) -> Times:
+def _most(others: list[_Paced], key: LineOf, steps: list[int]) -> Times:
     most: Times = np.max([_times(each, key, steps) for each in others], axis=0)
     return most
 
 
-def _keys(others: list[_Paced]) -> Iterator[tuple[str, bool]]:
+def _keys(others: list[_Paced]) -> Iterator[LineOf]:
     for each in others:
         yield from each.lines

@@ -11,6 +11,7 @@ from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.ranks.training.branches import (
+    EarlyEnd,
     ending_early,
     is_after_the_loops,
     loop_around,
@@ -30,7 +31,7 @@ class StoppedRanks:
     ranks: tuple[int, ...]
     backwards: int  # that ended on each of them, at most
     loop: Site | None  # around the last of them
-    branch: Site | None  # the only one that leaves the loop, or a round of it
+    exit: EarlyEnd | None  # the only branch that leaves the loop, or a round of it
     then: RankCall | None  # what the first of them called after it
     waiting: tuple[int, ...]
     many: int  # backwards of the first waiting rank that ended

@@ -7,8 +7,9 @@ from itertools import groupby
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
-from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
+from gradscope.analysis.ranks.collectives import MAKES, GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.hangs import MissedCollective, crossed, missed
+from gradscope.analysis.ranks.training.branches import EarlyEnd
 from gradscope.analysis.ranks.training.parting import last_seen, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import OK, endings, listed
@@ -99,7 +100,8 @@ def collectives_differ(trace: Trace) -> Iterator[Found]:
 def collective_missed(trace: Trace) -> Iterator[Found]:
     """A rank never called a collective in which the other ranks of its group waited.
 
-    A collective ends when all ranks of its group have called it. If one of them has ended, raised
+    A collective ends when all ranks of its group have called it. All ranks of a program call
+    `new_group` in the same order, too. If one of them has ended, raised
     an exception or taken another branch, the others wait until a timeout, or until they are killed.
 
     Bad:
@@ -128,8 +130,8 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
         number = group.calls[first.rank].index(first) + 1
         site = own_site(trace, first.stack)
         yield Found(
-            message=f"{_never_called(missing, ended)} {_named(first, group)} (call {number} of "
-            f"group {group.described}), in which {listed([call.rank for call in waits])} "
+            message=f"{_never_called(missing, ended)} {_named(first, group)} "
+            f"({_counted(number, group)}), in which {listed([call.rank for call in waits])} "
             f"waited{at(site)}",
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
@@ -185,24 +187,39 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
         gone = "ended without an error"
         if each.then:
             gone = f"called {each.then.name}{at(own_site(trace, each.then.stack))}"
-        branch = f"; the branch{at(each.branch)} may have left out a batch" if each.branch else ""
         yield Found(
             message=f"{listed(each.ranks).capitalize()} ran only {each.backwards} backwards, and "
             f"{listed(each.waiting)} waited for gradients {when}{at(waited)}",
-            site=each.branch or each.loop or waited,
+            site=each.exit.branch if each.exit else each.loop or waited,
             evidence=(Evidence(GraphTask.TABLE, each.task),),
             why="DistributedDataParallel exchanges data with all ranks in each step, and then "
-            f"{listed(each.ranks)} {gone}{branch}",
+            f"{listed(each.ranks)} {gone}{_left_out(each.exit)}",
             fix="give all ranks the same number of batches (DistributedSampler with "
             "drop_last=True), or make the condition that ends the loop the same on all ranks",
             certainty=Certainty.INFERRED,
         )
 
 
+def _left_out(exit: EarlyEnd | None) -> str:
+    """As in "; the branch at train.py:14, left at train.py:16, may have left out a batch"."""
+    if exit is None:
+        return ""
+    where = f", left{at(exit.leaves)}," if exit.leaves.line != exit.branch.line else ""
+    return f"; the branch{at(exit.branch)}{where} may have left out a batch"
+
+
 def _named(call: RankCall, group: GroupCalls) -> str:
     """The name of a call; of one in a backward, whose it is."""
     bucket = "" if call.bucket == NONE else f" of bucket {call.bucket}"
+    bucket += f" of {listed(call.makes)}" if call.makes else ""
     return f"{call.name}{bucket}" + " of DistributedDataParallel" * group.reduces
+
+
+def _counted(number: int, group: GroupCalls) -> str:
+    """As in "call 3 of group default_pg"."""
+    return f"call {number} of group {group.described}" + " that makes groups" * (
+        group.kind == MAKES
+    )
 
 
 def _waiting(trace: Trace, each: MissedCollective) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.ranks.training.slow import SlowRank, slow_ranks
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.ranks.collectives import REDUCES
+from gradscope.analysis.ranks.training.late import late_ranks
+from gradscope.analysis.ranks.training.slow import IN, SlowRank, slow_ranks
+from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import GraphTask
+from gradscope.trace.schema import GraphTask, Span
 from gradscope.trace.trace import Trace
 
 MOST_OF_THE_TIME = 0.5
@@ -76,9 +80,68 @@ def slow_rank(trace: Trace) -> Iterator[Found]:
 
 
 def _where(slow: SlowRank) -> str:
-    how = "passed before" if slow.before else "were spent in"
+    how = "were spent in" if slow.how == IN else f"passed {slow.how}"
     return f"{_ms(slow.took)} {how} {slow.name}, on others {_ms(slow.others)}"
 
 
 def _ms(ns: int) -> str:
     return f"{ns / 1e6:.3g} ms"
+
+
+@rule("GS025", "others-wait", Severity.WARNING, reads=("collective", "act"), across=True)
+def others_wait(trace: Trace) -> Iterator[Found]:
+    """A rank ran a line that no other rank runs, while the others waited in a collective.
+
+    For example rank 0 evaluates the model after each epoch, and all other ranks wait at a barrier.
+    Reported if others waited twice or more at the same collective, at least 0.2 s each time and for
+    a fifth of the time, and if most of that time passed in or after the same line. Nothing is
+    reported about `state_dict()`, which belongs to a checkpoint, or if ranks ran on several
+    machines.
+
+    Bad:
+        import time
+        import torch.distributed as dist
+
+        @torch.no_grad()
+        def evaluate():
+            time.sleep(0.4)
+
+        dist.init_process_group("gloo")
+        weight = torch.ones(3, requires_grad=True)
+        for _ in range(4):
+            weight.square().sum().backward()
+            if dist.get_rank() == 0:
+                evaluate()
+            dist.barrier()
+        dist.destroy_process_group()
+
+    Good:
+        import time
+        import torch.distributed as dist
+
+        @torch.no_grad()
+        def evaluate():
+            time.sleep(0.4)
+
+        dist.init_process_group("gloo")
+        weight = torch.ones(3, requires_grad=True)
+        for _ in range(4):
+            weight.square().sum().backward()
+            evaluate()
+            dist.barrier()
+        dist.destroy_process_group()
+    """
+    for late in trace.once(late_ranks):
+        where = "a backward" if late.kind == REDUCES else late.call.name
+        only = f"only rank {late.rank} runs{at(late.site)}"
+        branch = f", inside of the branch{at(late.branch)}" if late.branch else ""
+        yield Found(
+            message=f"{listed(late.waiting).capitalize()} waited {late.waited / 1e9:.2g} s "
+            f"({late.share:.0%} of the time) for rank {late.rank} in {where}{at(late.called_at)}, "
+            f"{late.late} times of {late.many}",
+            site=late.site,
+            evidence=(Evidence(Span.TABLE, late.call.span),),
+            why=f"each time, most of it passed in or after a line that {only}{branch}",
+            fix="divide this work among ranks, do it less often, or let the others go on",
+            certainty=Certainty.INFERRED,
+        )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.training import Training
+from gradscope.analysis.ranks.training.searched import needless_searches
 from gradscope.analysis.ranks.training.unused import UnusedOnSome, unused_on_some
 from gradscope.analysis.ranks.whose import endings, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -102,3 +103,57 @@ def _message(unused: UnusedOnSome) -> str:
     it = "it" if len(unused.tensors) == 1 else "them"
     used = f"{listed(unused.others)} used {it}{at(unused.used_at)}"
     return f"{names} got no gradient on {listed(unused.ranks)} in {steps}, and {used}"
+
+
+@rule(
+    "GS026",
+    "needless-search",
+    Severity.WARNING,
+    reads=("replicated.searches", "accumulate", "source"),
+    steps="each",
+    across=True,
+)
+def needless_search(trace: Trace) -> Iterator[Found]:
+    """DistributedDataParallel looks for unused parameters in each step, and there are none.
+
+    With `find_unused_parameters=True` each forward ends with a walk through the graph. Reported if
+    each of at least five backwards of all ranks reached all parameters, and if no line that made
+    their graphs is in a branch, or may be skipped by one: so later steps use all parameters, too.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2), find_unused_parameters=True)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for each in trace.once(needless_searches):
+        yield Found(
+            message="DistributedDataParallel looks for unused parameters in each step"
+            f"{at(each.site)}, and there were none in {each.backwards} backwards of all ranks",
+            site=each.site,
+            evidence=few_tensors(each.part.trace, each.parameters),
+            why="each forward ends with a walk through the graph; no branch of the program leaves "
+            "out what these graphs were made by",
+            fix="leave out find_unused_parameters=True",
+            certainty=Certainty.INFERRED,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from gradscope.watch.called.ranks.works import WorkObserver
     from gradscope.watch.listener import Exchange, RankGroup
 
+OF_MODELS = "group", "parameters", "stack", "searches", "broadcasts"
 GRADIENTS, PARAMETERS = "gradients", "parameters"
 
 
@@ -42,7 +44,7 @@ def _nowhere(_: object) -> int:
     return 0
 
 
-def _nothing() -> None:
+def _nothing(is_new: bool) -> None:
     pass
 
 
@@ -61,8 +63,11 @@ class ExchangeRows:
         self._kinds = kinds
         self.site_of: Callable[[FrameType | None], int] = _unknown
         self.contexts: Contexts | None = None
-        self.before_waiting: Callable[[], None] = _nothing
-        """Called when a collective has been noted, and other ranks may end this process in it."""
+        self.before_waiting: Callable[[bool], None] = _nothing
+        """Called when a collective has been noted, and other ranks may end this process in it.
+
+        With whether no such call came from this line before.
+        """
         self.leaves: Callable[[], list[Any]] = list
         """All leaves that are known and alive."""
         self.address: Callable[[Any], int] = _nowhere
@@ -73,13 +78,14 @@ class ExchangeRows:
         self.last = False
         """Whether the next flush may be the last one."""
         self._groups = GroupRows(writer)
-        self._replicated: list[tuple[int, list[int], ModelBuckets]] = []
+        self._replicated: list[tuple[int, list[int], int, ModelBuckets]] = []
         self._collectives: list[tuple[Any, ...]] = []
         self._gradients: dict[int, int] = {}  # the leaf, by the address of its gradient
         self._values: dict[int, int] = {}  # the same by the address of its values
         self._works: WorkRows | None = None
         self._passed: list[tuple[int, int, int]] = []
         self._handles: list[tuple[int, int, int, int]] = []
+        self._seen: set[tuple[Any, ...]] = set()
 
     def exchanges(self, token: Any, passed: Exchange) -> None:
         """A collective, whose span has this token, began."""
@@ -91,13 +97,16 @@ class ExchangeRows:
         called = ""
         if passed.tensor is not None and not passed.caller:
             called = held_as(passed.tensor, passed.frame, self.is_machinery)
-        more = intern(passed.reduces), intern(called)
+        more = intern(passed.reduces), intern(called), passed.makes
         self._collectives.append((token, group, stack, shape, dtype, *texts, parameters, *more))
         for node, through in passed.nodes:
             self._passed.append((token, node, intern(through)))
         if self._works is not None:
             self._works.called(CalledCollective(token, perf_counter_ns(), passed.name, shape))
-        self.before_waiting()
+        call = group, stack, passed.name, dtype
+        is_new = call not in self._seen
+        self._seen.add(call)
+        self.before_waiting(is_new)
 
     def _held(self, passed: Exchange) -> tuple[str, list[int]]:
         """What the tensor holds that is passed, and of which parameters."""
@@ -160,11 +169,15 @@ class ExchangeRows:
             self._works.wrapped(perf_counter_ns())
 
     def replicated(
-        self, group: RankGroup, parameters: Sequence[Any], buckets: ModelBuckets
+        self,
+        group: RankGroup,
+        parameters: Sequence[Any],
+        buckets: ModelBuckets,
+        frame: FrameType | None = None,
     ) -> None:
         """Parameters that are kept equal on all ranks of a group."""
         numbers, number = [self._number_of(each) for each in parameters], self._groups.number(group)
-        self._replicated.append((number, numbers, buckets))
+        self._replicated.append((number, numbers, self.site_of(frame), buckets))
         if self._works is not None:
             self._works.replicated(ReplicatedModel(number, numbers, buckets))
 
@@ -172,12 +185,17 @@ class ExchangeRows:
         """Pass new rows to the writer."""
         block = self._writer.block
         self._groups.flush()
+        models = take_all(self._replicated)
+        if not self.last:  # hooks and options may still be set; all ranks have the same order
+            ready = [*takewhile(lambda each: each[-1].has_run, models)]
+            self._replicated[:0] = models[len(ready) :]
+            models = ready
         replicated = [
-            (group, numbers)
-            for group, numbers, buckets in take_all(self._replicated)
+            (group, numbers, stack, buckets.searches, buckets.broadcasts)
+            for group, numbers, stack, buckets in models
             if not buckets.differ_on_purpose
         ]
-        put(block, Replicated, ("group", "parameters"), replicated)
+        put(block, Replicated, OF_MODELS, replicated)
         if self._works is not None:
             self._collectives += self._works.flush(last=self.last)
         put(block, Collective, COLUMNS, self._collectives)

@@ -4,7 +4,8 @@
 A work does not say which call made it. It belongs to the first earlier call, of the same kind and
 with as many elements, that has none yet. A call that sends objects makes several works, until the
 next call begins; the first has the row. A work without a call was called in C++: in a backward by a
-bucket of DistributedDataParallel, if the next bucket of a model has as many elements.
+bucket of DistributedDataParallel, if the next bucket of a model has as many elements. A model that
+has made its buckets again says so a step later: until then, works that fit no bucket are held back.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
-    "reduces", "held_as",
+    "reduces", "held_as", "makes",
 )  # fmt: skip
 WORK_COLUMNS = "span", "begin", "end", "norms", "sums", "bad", "hashes"
 
@@ -49,6 +50,10 @@ REPLICATES, UNKNOWN = "DistributedDataParallel", "PyTorch"
 LANE = "collectives"
 MOST_CALLS = 256
 """Number of calls that are kept, of those that have no work."""
+
+
+MOST_HELD = 64
+"""Number of works that are held back until a model says which buckets it has now."""
 
 
 class CalledCollective(NamedTuple):
@@ -98,6 +103,8 @@ class WorkRows:
         self._running: dict[int, tuple[int, bool]] = {}
         """By the stamps of works that are not complete: the span, and whether it was added here."""
         self._rows: list[tuple[Any, ...]] = []
+        self._held: list[SeenWork] = []
+        self._holds = True
 
     def called(self, call: CalledCollective) -> None:
         """A collective is called in Python."""
@@ -127,7 +134,10 @@ class WorkRows:
                 self._put(span, work)
                 if added and work.end:
                     self._contexts.spans.ends(span, work.end - self._start)
-        works = sorted(self._observer.read(), key=lambda each: each.begin)
+        self._holds = not last
+        held, self._held = {each.stamp: each for each in self._held}, []
+        held.update({each.stamp: each for each in self._observer.ended([*held])})
+        works = sorted([*held.values(), *self._observer.read()], key=lambda each: each.begin)
         found = [row for row in map(self._take, works) if row is not None]
         if last:
             for work in self._observer.ended([*self._running]):
@@ -151,7 +161,11 @@ class WorkRows:
             else:
                 del self._called[at]
             return None
-        made = self._bucket(work, kind) or self._wrapped(work)
+        made = self._bucket(work, kind)
+        if self._is_early(kind, made):
+            self._held.append(work)
+            return None
+        made = made or self._wrapped(work)
         if self._lane == NONE:
             self._lane = self._contexts.threads.lane(LANE)
         begin, end = work.begin - self._start, work.end - self._start if work.end else NONE
@@ -161,7 +175,7 @@ class WorkRows:
         return (
             span, made.group, made.stack, work.shape, intern(work.dtype), intern(made.caller),
             made.bucket, intern("gradients" if made.parameters else ""), made.parameters,
-            0, 0,
+            0, 0, (),
         )  # fmt: skip
 
     def _over(self, now: int) -> None:
@@ -189,6 +203,13 @@ class WorkRows:
         if len(self._models) == 1:
             return Made(self._models[0].group, NONE, REPLICATES, NONE, [])
         return None
+
+    def _is_early(self, kind: str, made: Made | None) -> bool:
+        """Whether a model may say later that this work reduces a bucket of it."""
+        fits = kind != "all_reduce" or (made is not None and made.bucket != NONE)
+        if fits or not self._holds or len(self._held) >= MOST_HELD:
+            return False
+        return any(not model.buckets.are_made_again for model in self._models)
 
     def _wrapped(self, work: SeenWork) -> Made:
         """Whether a model is being replicated."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 COLLECTIVE = (
-    "span", "group", "stack", "shape", "dtype", "caller", "bucket", "holds", "parameters",
+    "span", "group", "stack", "shape", "dtype", "caller", "bucket", "makes", "holds",
+    "parameters",
 )  # fmt: skip
 
 
@@ -64,7 +65,7 @@ class RankRows:
         holds = "" if bucket == NONE else "gradients"
         self._collectives.append((
             token, group, stack, tuple(passed.shape), dtype, intern(passed.caller), bucket,
-            intern(holds), [*parameters],
+            passed.makes, intern(holds), [*parameters],
         ))  # fmt: skip
 
     def replicated(self, group: RankGroup, parameters: Sequence[Any]) -> None:

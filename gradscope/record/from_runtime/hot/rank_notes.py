@@ -49,10 +49,11 @@ class RankNotes:
 
     def exchanges(
         self, token: Any, group: Any, shape: Sequence[int], dtype: Any, frame: FrameType,
-        name: str, caller: str,
+        name: str, caller: str, makes: tuple[int, ...],
     ) -> None:  # fmt: skip
         among = None if group is None else RankGroup(*group)
-        self.ranks.exchanges(token, Exchange(among, shape, dtype, frame, name, caller=caller))
+        passed = Exchange(among, shape, dtype, frame, name, caller=caller, makes=makes)
+        self.ranks.exchanges(token, passed)
 
     def replicated(self, group: Any, parameters: Sequence[Any]) -> None:
         self.ranks.replicated(RankGroup(*group), parameters)

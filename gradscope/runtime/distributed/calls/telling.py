@@ -15,9 +15,18 @@ GOES_ON = ", asynchronous"
 
 @contextmanager
 def told(
-    name: str, group: Any, tensor: Any = None, *, goes_on: bool = False, caller: str = ""
+    name: str,
+    group: Any,
+    tensor: Any = None,
+    *,
+    goes_on: bool = False,
+    caller: str = "",
+    makes: tuple[int, ...] = (),
 ) -> Iterator[None]:
-    """Report a call of a collective, of the function that calls the caller, as a span."""
+    """Report a call of a collective, of the function that calls the caller, as a span.
+
+    `makes`: the ranks of the group that it makes.
+    """
     here = probe.here
     if here is None:
         yield
@@ -26,7 +35,7 @@ def told(
     token = here.span_begins(name + GOES_ON * goes_on, "collective")
     try:
         frame = sys._getframe(2)  # of the generator's caller: the function with this name
-        here.exchanges(token, *_described(group, tensor), frame, name, caller)
+        here.exchanges(token, *_described(group, tensor), frame, name, caller, makes)
         yield
     finally:
         here.span_ends(token)

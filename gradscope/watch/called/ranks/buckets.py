@@ -42,6 +42,11 @@ class ModelBuckets:
                 self._buckets = [tuple(map(int, each.split())) for each in said.split(",")]
         return self._buckets
 
+    @property
+    def are_made_again(self) -> bool:
+        """Whether the model has said so, when `now` was called last."""
+        return self._rebuilt
+
     def elements(self, bucket: Bucket) -> int:
         """Number of elements of its parameters."""
         return sum(self._elements[each] for each in bucket)
@@ -52,6 +57,30 @@ class ModelBuckets:
         model = self._model()
         hooks = attributes(model).get("_comm_hooks", ()) if model is not None else ()
         return any(getattr(hook, "__name__", "") in WITHIN_RANKS for hook, _ in hooks)
+
+    @property
+    def has_run(self) -> bool:
+        """Whether its first forward has begun: hooks and options are set before."""
+        model = self._model()
+        return model is None or attributes(model).get("_lazy_init_ran") is not False
+
+    @property
+    def searches(self) -> int:
+        """1 if each step looks for parameters that are not used, else 0; -1: not known."""
+        static = self._has("static_graph")
+        return self._has("find_unused_parameters") if static == 0 else min(static, 0)
+
+    @property
+    def broadcasts(self) -> int:
+        """1 if forwards pass the buffers of one rank to all others, else 0; -1: not known."""
+        return self._has("forward_sync_buffers", "broadcast_buffers")
+
+    def _has(self, *names: str) -> int:
+        """The value of an option of the model, by any of its names."""
+        model = self._model()
+        held = attributes(model) if model is not None else {}
+        value = next((held[name] for name in names if name in held), None)
+        return int(value) if value is True or value is False else -1
 
     def _logged(self) -> dict[str, str]:
         """What the model logs of itself; empty if it cannot be read."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 from gradscope.errors import leave_no_frame
@@ -48,6 +49,12 @@ NAMES = (
     "batch_isend_irecv", "recv", "send",
 )  # fmt: skip
 """Not `isend` and `irecv`: PyTorch compares what a `P2POp` is given with its own functions."""
+
+MAKE_GROUPS = "new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group"
+"""Functions that make groups: all ranks of the program, or of `parent_pg`, must call them."""
+
+ONLY_MEMBERS = "use_local_synchronization"
+"""An argument with which only the ranks of the new group call."""
 
 BATCH, RECEIVES = "p2p_op_list", ("recv",)
 
@@ -94,6 +101,21 @@ def group_of(asked: Any) -> RankGroup | None:
     )
 
 
+def _group_asked(asked: dict[str, Any], first: Any, *, makes: bool) -> Any:
+    """What a call says of its group. `first`: of a batch, the first operation."""
+    if makes:
+        return asked.get("parent_pg")
+    return getattr(first, "group", asked.get("group"))
+
+
+def _made_by(asked: dict[str, Any]) -> tuple[int, ...]:
+    """The ranks of the group that is made by these arguments; empty if there are several groups."""
+    if "ranks_per_subgroup_list" in asked or "group_size" in asked or "split_ranks" in asked:
+        return ()
+    ranks = asked.get("ranks")
+    return tuple(range(dist.get_world_size())) if ranks is None else tuple(map(int, ranks))
+
+
 def _first(passed: Any) -> Any:
     """The tensor, or the first of several; None: it is neither."""
     if is_a(passed, (list, tuple)) and len(passed):
@@ -124,6 +146,12 @@ class Collectives:
         for name in NAMES if self._on else ():
             if hasattr(dist, name):
                 self._replaced.put(dist, name, self._told(name, getattr(dist, name)))
+        for name in MAKE_GROUPS if self._on else ():
+            if hasattr(dist, name):
+                stand_in = self._told(name, getattr(dist, name), makes=True)
+                self._replaced.put(dist, name, stand_in)
+                if hasattr(device_mesh, name):
+                    self._replaced.put(device_mesh, name, stand_in)
         if self._on:
             made = self._made(DistributedDataParallel.__init__)
             self._replaced.put(DistributedDataParallel, "__init__", made)
@@ -173,13 +201,13 @@ class Collectives:
     def _made(self, own: Any) -> Any:
         guarded, shared = self._faults.guarded, self._listener.shared
 
-        def noted(module: Any) -> None:
+        def noted(module: Any, frame: FrameType) -> None:
             parameters = attributes(module).get("_module_parameters", ())
             group = group_of(attributes(module).get("process_group"))
             if parameters and group is not None:
                 with unseen():
                     buckets = ModelBuckets(module, parameters)
-                shared.replicated(group, parameters, buckets)
+                shared.replicated(group, parameters, buckets, frame)
 
         @passed_over
         def __init__(module: Any, *given: Any, **more: Any) -> None:  # noqa: N807
@@ -188,7 +216,7 @@ class Collectives:
                 own(module, *given, **more)
             finally:
                 guarded("a model was replicated", shared.wrapped)
-            guarded("a model was replicated", noted, module)
+            guarded("a model was replicated", noted, module, sys._getframe(1))
 
         return __init__
 
@@ -200,14 +228,14 @@ class Collectives:
             if own is not None:
                 self._replaced.put(home, name, self._told(name, own, functional=True))
 
-    def _told(self, name: str, own: Any, *, functional: bool = False) -> Any:
+    def _told(self, name: str, own: Any, *, functional: bool = False, makes: bool = False) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
         def exchanges(token: Any, given: Any, more: Any, frame: FrameType) -> None:
             asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
             batch = asked.get(BATCH)
             first = batch[0] if is_a(batch, (list, tuple)) and len(batch) else None
-            group = group_of(getattr(first, "group", asked.get("group")))
+            group = group_of(_group_asked(asked, first, makes=makes))
             passed = () if name in RECEIVES else PASSED
             tensor = _first(next((asked[each] for each in passed if each in asked), None))
             with unseen():
@@ -220,12 +248,12 @@ class Collectives:
                 token,
                 Exchange(
                     group, shape, dtype, frame, name, tensor, caller, unit, nodes,
-                    reduction(asked, name),
+                    reduction(asked, name), _made_by(asked) if makes else (),
                 ),
             )  # fmt: skip
 
         def exchanged(token: Any, given: Any, more: Any, result: Any, frame: FrameType) -> None:
-            if functional or caller_of(frame):
+            if functional or makes or caller_of(frame):
                 return
             asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
             tensors = written(asked, name)
@@ -240,7 +268,7 @@ class Collectives:
             if torch.compiler.is_compiling():  # first: compilers cannot trace the next line
                 return own(*given, **more)
             own_call = sys._getframe(1).f_globals.get("__name__") == own.__module__
-            if HERE.ours or own_call:
+            if HERE.ours or own_call or (makes and more.get(ONLY_MEMBERS)):
                 return own(*given, **more)
             goes_on = functional or more.get("async_op") or name == "batch_isend_irecv"
             shown = "functional " * functional + name + ", asynchronous" * bool(goes_on)

@@ -155,3 +155,16 @@ def test_works_belong_to_the_calls_that_made_them(tmp_path: Path) -> None:
     assert gradient.work.sums == (3.0, 9.0)
     assert len([*trace.rows(BackendWork)]) == len(found)
     assert all(each.work is not None and each.work.end != NONE for each in found)
+
+
+def test_buckets_are_named_if_a_collective_of_the_program_follows_each_step(
+    tmp_path: Path,
+) -> None:
+    """What was written in the second step did not know of the new buckets."""
+    each_step = TRAINING + "    dist.all_reduce(torch.ones(2))\n"
+    numbers = [
+        [row.called.bucket for row in called(trace) if row.called.caller]
+        for trace in ran(House(tmp_path), each_step)
+    ]
+
+    assert [[each for each in those if each != NONE] for those in numbers] == [[0, *[0, 1] * 3]] * 2

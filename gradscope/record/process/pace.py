@@ -1,0 +1,44 @@
+"""How long notes of a recording wait before they are written."""
+
+from __future__ import annotations
+
+import time
+
+SHARE = 50
+"""Flushes before the program waits take at most one part in this many of the time."""
+
+ACCOUNT = 300_000_000
+"""Nanoseconds that these flushes may take beyond that share."""
+
+SOON, CALM = 50_000_000, 750_000_000
+"""Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
+
+
+class FlushPace:
+    """How long notes wait: SOON at first, because the program may end early; finally CALM.
+
+    Flushes before the program waits for other processes have an account of time: it grows with the
+    time that passes, up to a limit. A call that is new may overdraw it, up to the same limit.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.last = start
+        self._wait = SOON
+        self._left, self._looked = ACCOUNT, start
+
+    def is_due(self) -> bool:
+        """Whether the wait is over. If so, the next wait is four times as long."""
+        due = time.perf_counter_ns() - self.last > self._wait
+        if due:
+            self._wait = min(4 * self._wait, CALM)
+        return due
+
+    def affords(self, now: int, *, is_new: bool) -> bool:
+        """Whether there is time for a flush before the program waits."""
+        self._left = min(self._left + (now - self._looked) // SHARE, ACCOUNT)
+        self._looked = now
+        return self._left > (-ACCOUNT if is_new else 0)
+
+    def took(self, nanoseconds: int) -> None:
+        """A flush before the program waited took this long."""
+        self._left -= nanoseconds
