@@ -13,7 +13,7 @@ from gradscope.trace.trace import Trace
 
 
 @rule(
-    "GS027",
+    "GS026",
     "statistics-differ",
     Severity.NOTE,
     needs="values",

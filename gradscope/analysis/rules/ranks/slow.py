@@ -88,7 +88,7 @@ def _ms(ns: int) -> str:
     return f"{ns / 1e6:.3g} ms"
 
 
-@rule("GS025", "others-wait", Severity.WARNING, reads=("collective", "act"), across=True)
+@rule("GS024", "others-wait", Severity.WARNING, reads=("collective", "act"), across=True)
 def others_wait(trace: Trace) -> Iterator[Found]:
     """A rank ran a line that no other rank runs, while the others waited in a collective.
 

@@ -106,7 +106,7 @@ def _message(unused: UnusedOnSome) -> str:
 
 
 @rule(
-    "GS026",
+    "GS025",
     "needless-search",
     Severity.WARNING,
     reads=("replicated.searches", "accumulate", "source"),

@@ -54,7 +54,7 @@ HEALTHY = {
 def others_wait(house: House, name: str) -> list[tuple[str, str, str]]:
     """What the rule finds: the message, the line, and the reason."""
     whole = merged([house.recorded(f"{name}.rank{rank}.json") for rank in range(2)])
-    report = inspect(whole, rules=["GS025"])
+    report = inspect(whole, rules=["GS024"])
     assert not report.faults
     return [(each.message, each.site.text, each.why) for each in report.findings]
 

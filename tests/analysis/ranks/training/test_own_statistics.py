@@ -50,7 +50,7 @@ NOTED = ("evaluated on the first", "never evaluated", "averaged before", "loaded
 def found(house: House, name: str) -> list[tuple[Severity, str, str]]:
     """What the rule finds: how serious it is, the message, and the line."""
     whole = merged([house.recorded(f"{name}.rank{rank}.json") for rank in range(2)])
-    report = inspect(whole, rules=["GS027"])
+    report = inspect(whole, rules=["GS026"])
     assert not report.faults
     return [(each.severity, each.message, each.site.text) for each in report.findings]
 
