@@ -11,10 +11,10 @@ from gradscope.analysis.identity.sites import at, site_of_row
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import same_losses
-from gradscope.analysis.ranks.training.batches import Shared, again, given_at, shared
 from gradscope.analysis.ranks.training.branches import loop_around
-from gradscope.analysis.ranks.training.loaders import Loading, same_orders, undivided_at
-from gradscope.analysis.ranks.training.sizes import unequal_sizes
+from gradscope.analysis.ranks.training.data.batches import Shared, again, given_at, shared
+from gradscope.analysis.ranks.training.data.loaders import Loading, same_orders, undivided_at
+from gradscope.analysis.ranks.training.data.sizes import unequal_sizes
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles

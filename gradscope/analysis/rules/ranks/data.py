@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import Site, at
-from gradscope.analysis.ranks.training.given import cut_again, same_part
-from gradscope.analysis.ranks.training.loaders import LoadedApart, loaded_apart
+from gradscope.analysis.ranks.training.data.given import cut_again, same_part
+from gradscope.analysis.ranks.training.data.loaders import LoadedApart, loaded_apart
 from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, Act

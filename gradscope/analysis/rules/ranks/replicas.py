@@ -19,9 +19,9 @@ from gradscope.analysis.ranks.replicas import (
     written_on_all,
     written_on_some,
 )
-from gradscope.analysis.ranks.training.batches import data_of
-from gradscope.analysis.ranks.training.drawn import same_draws, same_noise
-from gradscope.analysis.ranks.training.loaders import loaded_apart, undivided_at
+from gradscope.analysis.ranks.training.data.batches import data_of
+from gradscope.analysis.ranks.training.data.drawn import same_draws, same_noise
+from gradscope.analysis.ranks.training.data.loaders import loaded_apart, undivided_at
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.program.calls import SAME_NUMBERS
-from gradscope.analysis.ranks.training.batches import BatchLook
+from gradscope.analysis.ranks.training.data.batches import BatchLook
 from gradscope.analysis.ranks.training.gradients.aligned import (
     AlignedCalls,
     Exchanged,

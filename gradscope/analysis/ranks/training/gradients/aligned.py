@@ -18,7 +18,7 @@ from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
-from gradscope.analysis.ranks.training.batches import BatchLook
+from gradscope.analysis.ranks.training.data.batches import BatchLook
 from gradscope.trace.schema import (
     NONE,
     BackendWork,

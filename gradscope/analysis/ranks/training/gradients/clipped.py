@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
-from gradscope.analysis.ranks.training.batches import DRAWS
+from gradscope.analysis.ranks.training.data.batches import DRAWS
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.functions import all_statements, last_name
 from gradscope.trace.schema import (

@@ -11,7 +11,7 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import replicated
-from gradscope.analysis.ranks.training.loaders import together
+from gradscope.analysis.ranks.training.data.loaders import together
 from gradscope.trace.schema import NONE, DrewAct, GivenAct, SeedAct, StepAct
 from gradscope.trace.trace import Trace
 

@@ -16,7 +16,7 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart
-from gradscope.analysis.ranks.training.loaders import FEWEST, LoadedPass, loading_of, together
+from gradscope.analysis.ranks.training.data.loaders import FEWEST, LoadedPass, loading_of, together
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.functions import functions, last_name, own_statements
 from gradscope.trace.schema import NONE, BatchAct, CameInAct, GivenAct
@@ -210,14 +210,14 @@ def _is_combined(trace: Trace, ranks: Sequence[RankPart], every: Sequence[_Evalu
 
 
 @dataclass(frozen=True, slots=True)
-class DividesByRanks:
+class PartLine:
     """A line that divides by the number of ranks."""
 
     line: int
     function: str  # the name of the function that it is in
 
 
-def divides_by_ranks(tree: ast.Module) -> Iterator[DividesByRanks]:
+def part_lines(tree: ast.Module) -> Iterator[PartLine]:
     """All such lines: `len(data) // world`, where `world` is `get_world_size()`."""
     assigned = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
     pairs = [pair for each in assigned for pair in _pairs(each)]
@@ -229,7 +229,7 @@ def divides_by_ranks(tree: ast.Module) -> Iterator[DividesByRanks]:
                     if isinstance(each, ast.BinOp) and isinstance(each.op, ast.FloorDiv | ast.Div):
                         by = each.right
                         if _asks(by) or (isinstance(by, ast.Name) and by.id in names):
-                            yield DividesByRanks(each.lineno, path.rpartition(".")[2])
+                            yield PartLine(each.lineno, path.rpartition(".")[2])
 
 
 def _pairs(assigned: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -259,5 +259,5 @@ def _divides_there(trace: Trace, stack: int) -> bool:
     named = [part for part in path if not part.startswith("<")]  # "evaluate.<locals>.<genexpr>"
     return any(
         each.file.name == frames[0].file and each.found.function == (named or path)[-1]
-        for each in trace.once(SourceFiles).each(divides_by_ranks)
+        for each in trace.once(SourceFiles).each(part_lines)
     )

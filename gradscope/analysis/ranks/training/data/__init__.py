@@ -1,0 +1,1 @@
+"""The data that ranks train on: their batches, samples, parts of it, and random numbers."""
