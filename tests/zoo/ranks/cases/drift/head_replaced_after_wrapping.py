@@ -21,6 +21,7 @@ torch.manual_seed(rank)
 pretrained = Backbone(classes=100)
 # ADD pretrained.head = nn.Linear(24, 5)
 model = DDP(pretrained, find_unused_parameters=True)
+# FIX model = DDP(pretrained)
 model.module.head = nn.Linear(24, 5)  # BUG outside-of-ddp
 # FIX
 
