@@ -2,8 +2,9 @@
 
 At each step that was measured, the norm of a parameter, that of its gradient, and that of what the
 step adds to it must be the same on all ranks, and the bits of parameters. Norms have four digits.
-Steps are aligned by their number for each optimizer. Ranks that agree
-again after a difference are averaged from time to time (local SGD): they differ on purpose.
+Steps of an optimizer are aligned by what ranks called together (see training/rounds.py), or by
+their number. Ranks that agree again after a difference are averaged from time to time (local SGD):
+they differ on purpose.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
+from gradscope.analysis.ranks.training.rounds import rounds
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
     NONE,
@@ -57,7 +59,7 @@ class Drift:
     """The first step at which ranks have different values of a replicated parameter."""
 
     name: str  # of the parameter
-    what: str  # "parameter", "gradient" or "update"; "step": a rank took no step here; "outside"
+    what: str  # "parameter", "gradient", "update", "outside"; "step", "round": see `drifts`
     number: int  # of the step of the optimizer
     values: dict[int, float]  # the norm, by rank
     steps: dict[int, Done[StepAct]]  # by rank
@@ -124,7 +126,10 @@ def _was_reduced(trace: Trace, part: RankPart, op: int) -> bool:
 
 
 def drifts(trace: Trace) -> tuple[Drift, ...]:
-    """The first difference for each optimizer, if ranks differ until the end."""
+    """The first difference for each optimizer, if ranks differ until the end.
+
+    "step": some ranks took no step after a backward that all had; "round": where others took one.
+    """
     if "ranks" not in trace.meta:
         return ()
     every = [found for part in trace.once(parts) for found in _replicas(part)]
@@ -139,7 +144,7 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
         if outside:
             found += _outside(trace, replicas)
             continue
-        drift = _skipped(trace, replicas) or _first_drift(replicas)
+        drift = _skipped(trace, replicas) or _first_drift(replicas, _aligned(trace, replicas))
         found += [] if drift is None else [replace(drift, by_hand=by_hand)]
     return tuple(found)
 
@@ -306,21 +311,48 @@ def _places(optimizer: Optimizer, parameters: tuple[int, ...]) -> dict[int, int]
     return {at: places[tensor] for at, tensor in enumerate(parameters) if tensor in places}
 
 
-def _first_drift(replicas: list[_Replica]) -> Drift | None:
+Steps = dict[int, Done[StepAct]]
+"""By rank."""
+
+
+def _aligned(trace: Trace, replicas: list[_Replica]) -> list[Steps]:
+    """The steps that ranks took together, and, where some ranks took none, those of the others."""
+    of = rounds(trace, {each.rank: [step.t for step in each.steps] for each in replicas})
+    if of is None:
+        together = zip(*(each.steps for each in replicas), strict=False)
+        return [
+            {each.rank: step for each, step in zip(replicas, steps, strict=True)}
+            for steps in together
+        ]
+    found: dict[int, Steps] = {}
+    for each in replicas:
+        for number, step in zip(of[each.rank], each.steps, strict=True):
+            found.setdefault(number, {})[each.rank] = step
+    return [found[number] for number in sorted(found)]
+
+
+def _first_drift(replicas: list[_Replica], aligned: list[Steps]) -> Drift | None:
     if len({frozenset(each.places) for each in replicas}) > 1:
         return None  # optimizers that divide the parameters among ranks
     found: Drift | None = None
     apart = False  # whether parameters have differed
-    last: dict[int, Done[StepAct]] = {}
-    for number, steps in enumerate(zip(*(each.steps for each in replicas), strict=False)):
-        by_rank = {each.rank: step for each, step in zip(replicas, steps, strict=True)}
+    last: Steps = {}
+    alone: Drift | None = None  # the first steps since then that some ranks did not take
+    numbers = dict.fromkeys((each.rank for each in replicas), 0)
+    for by_rank in aligned:
+        number = max(numbers[rank] for rank in by_rank)
+        for rank in by_rank:
+            numbers[rank] += 1
+        if len(by_rank) < len(replicas):
+            alone = alone or Drift("", "round", number, {}, by_rank, {}, {})
+            continue
         now = _difference(replicas, by_rank, number, last)
         differ = now is not None and now.what == "parameter"
         if apart and not differ and _is_measured(replicas, by_rank):
             return None
         apart = apart or differ
-        found = found or now
-        last = by_rank
+        found = found or (alone if differ else None) or now
+        last, alone = by_rank, None
     return found
 
 

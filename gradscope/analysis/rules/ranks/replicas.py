@@ -50,10 +50,8 @@ WHY_WRITTEN = (
     "gradients and learning rates of the measured steps before were equal: the parameter was "
     "written on some ranks only, or the optimizers differ"
 )
-FIX_WRITTEN = (
-    "write parameters, and set learning rates, on all ranks alike; to see each step, record with "
-    "--level values"
-)
+FIX_WRITTEN = "write parameters, and set learning rates, on all ranks alike"
+EACH_STEP = "; to see each step, record with --level values"
 
 
 @rule(
@@ -103,7 +101,7 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
-    special = {"step": _skipped, "outside": _outside}
+    special = {"step": _skipped, "round": _skipped, "outside": _outside}
     for drift in trace.once(drifts):
         yield special.get(drift.what, _numbers_differ)(trace, drift)
 
@@ -262,7 +260,9 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
         why=why,
-        fix=FIX_GRADIENT if drift.what == "gradient" else FIX_WRITTEN,
+        fix=FIX_GRADIENT
+        if drift.what == "gradient"
+        else FIX_WRITTEN + EACH_STEP * (trace.meta.get("level") not in ("values", "full")),
     )
 
 
@@ -273,9 +273,12 @@ def _skipped(trace: Trace, drift: Drift) -> Found:
     step = next(iter(drift.steps.values()))
     site = own_site(trace, step.stack)
     where = parted_at(trace, step.stack, NONE)
+    others = listed([*drift.steps])
+    took = f"after backward {drift.number}, and {others} did"
+    if drift.what == "round":
+        took = f"where {others} took step {drift.number}"
     return Found(
-        message=f"Replicas differ: {listed(left_out)} took no step after backward {drift.number}, "
-        f"and {listed([*drift.steps])} did{at(site)}",
+        message=f"Replicas differ: {listed(left_out)} took no step {took}{at(site)}",
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
         why="all ranks must take the same steps"
