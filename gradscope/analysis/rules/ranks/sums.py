@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence
-from gradscope.analysis.identity.sites import at
+from gradscope.analysis.identity.sites import at, own_site
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.training.gradients.added import added_on_each_rank
 from gradscope.analysis.ranks.training.gradients.never_summed import NeverSummed, never_summed
-from gradscope.analysis.ranks.whose import norms_in_words
+from gradscope.analysis.ranks.training.sent_once import sent_once
+from gradscope.analysis.ranks.whose import listed, norms_in_words
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Op, Span
 from gradscope.trace.trace import Trace
@@ -145,5 +147,60 @@ def added_by_each_rank(trace: Trace) -> Iterator[Found]:
             why=f"{name} is equal on all ranks, and {part} is another part on each: what "
             "all_reduce passed on is the sum of what ranks computed with both, not the average",
             fix="add it after the sum, or on one rank only",
+            certainty=Certainty.INFERRED,
+        )
+
+
+@rule("GS027", "equal-only-at-first", needs="values", reads=("act", "collective"), across=True)
+def equal_only_at_first(trace: Trace) -> Iterator[Found]:
+    """A parameter was sent to other ranks at the start, and then each rank stepped it alone.
+
+    Ranks that share a parameter, as the first and last stage of a pipeline share an embedding,
+    must sum its gradient over them before each step. Here it was broadcast once, its gradients
+    differed at the first step, and its values in all later ones. Nothing is reported if a rank got
+    all of its parameters that way: then ranks may train their own copies.
+
+    Bad:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        tied, own = (torch.nn.Parameter(torch.randn(4, 4)) for _ in range(2))
+        dist.broadcast(tied.data, src=0)
+        optimizer = torch.optim.SGD([tied, own], lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            (torch.randn(8, 4) @ tied @ own).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        tied, own = (torch.nn.Parameter(torch.randn(4, 4)) for _ in range(2))
+        dist.broadcast(tied.data, src=0)
+        optimizer = torch.optim.SGD([tied, own], lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            (torch.randn(8, 4) @ tied @ own).square().mean().backward()
+            dist.all_reduce(tied.grad)
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    by_line = grouped(
+        trace.once(sent_once),
+        lambda each: (each.name, own_site(trace, each.sent.stack), each.site),
+    )
+    for (name, sent, site), those in by_line.items():
+        first = those[0]
+        groups = "; ".join(listed([*each.tensors]) for each in those)
+        yield Found(
+            message=f"{name or 'A parameter'} was sent to {groups} once{at(sent)}, and each of them "
+            f"steps it with a gradient of its own: its norm is {norms_in_words(first.grads)} in "
+            f"step 0{at(site)}",
+            site=site,
+            evidence=(Evidence(Span.TABLE, first.sent.span),),
+            why="its values were equal at the first step, and differ in all later ones",
+            fix="sum its gradient over these ranks before each step",
             certainty=Certainty.INFERRED,
         )
