@@ -195,8 +195,8 @@ def equal_only_at_first(trace: Trace) -> Iterator[Found]:
         first = those[0]
         groups = "; ".join(listed([*each.tensors]) for each in those)
         yield Found(
-            message=f"{name or 'A parameter'} was sent to {groups} once{at(sent)}, and each of them "
-            f"steps it with a gradient of its own: its norm is {norms_in_words(first.grads)} in "
+            message=f"{name or 'A parameter'} was sent to {groups} once{at(sent)}, and each of "
+            f"them steps it with a gradient of its own: its norm is {norms_in_words(first.grads)} in "
             f"step 0{at(site)}",
             site=site,
             evidence=(Evidence(Span.TABLE, first.sent.span),),
