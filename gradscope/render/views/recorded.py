@@ -99,6 +99,10 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     following = f"next: gradscope inspect {name}"
     if len(trace.table(Node)):
         following = f"next: gradscope view {name}; or inspect, render, debug"
+    own = f".rank{trace.meta.get('rank', 0)}."
+    if trace.meta.get("world_size", 1) > 1 and own in shown.name:
+        every = shown.with_name(shown.name.replace(own, ".rank*."))
+        following = f"next, for all ranks together: gradscope inspect {every}"
     details = (*_cost(trace), *_lacks(trace), *notes)
     return Recorded(
         tuple(summary), following, details, tuple(_explanation(trace, report, charset, width))

@@ -22,7 +22,7 @@ FEW = 3
 NUMBERS = "values of results and gradients (NaN/Inf); "
 """What is checked only at level `values` and higher."""
 PARTLY = (
-    "weights, gradients and some activations, only in the first 4 steps and then in every 8th; use "
+    "weights, gradients and some activations, only in the first 4 steps and then in fewer; use "
     "--level values for all steps"
 )
 """What is checked at lower levels."""

@@ -194,10 +194,10 @@ def equal_only_at_first(trace: Trace) -> Iterator[Found]:
     for (name, sent, site), those in by_line.items():
         first = those[0]
         groups = "; ".join(listed([*each.tensors]) for each in those)
+        norms = norms_in_words(first.grads)
         yield Found(
             message=f"{name or 'A parameter'} was sent to {groups} once{at(sent)}, and each of "
-            f"them steps it with a gradient of its own: its norm is {norms_in_words(first.grads)} in "
-            f"step 0{at(site)}",
+            f"them steps it with a gradient of its own: its norm is {norms} in step 0{at(site)}",
             site=site,
             evidence=(Evidence(Span.TABLE, first.sent.span),),
             why="its values were equal at the first step, and differ in all later ones",
