@@ -16,7 +16,7 @@ from enum import Enum
 import numpy as np
 
 from gradscope.analysis.ranks.auditing.measured import (
-    Measured,
+    MeasuredGradient,
     MeasuredRank,
     are_close,
     is_near,
@@ -216,7 +216,7 @@ def _compared(
     used = {rank.rank: rank.used(optimizer, numbers[rank.rank]) for rank in every}
     first = every[0]
     at = numbers[first.rank]
-    alone: dict[str, Measured] = {}
+    alone: dict[str, MeasuredGradient] = {}
     if other is not None and other.has(optimizer, at):
         alone = {plain(each.name): each for each in other.used(optimizer, at)}
     step = first.step(optimizer, at)
@@ -237,7 +237,7 @@ def _compared(
     )
 
 
-def _scales(rows: Sequence[Mapping[int, Measured]]) -> dict[int, PartScale | None]:
+def _scales(rows: Sequence[Mapping[int, MeasuredGradient]]) -> dict[int, PartScale | None]:
     """By the place of a parameter of which ranks have parts, how these were scaled."""
     chosen = [
         place for place, of in enumerate(rows)
@@ -251,9 +251,9 @@ def _scales(rows: Sequence[Mapping[int, Measured]]) -> dict[int, PartScale | Non
 
 
 def _judged(
-    of: Mapping[int, Measured],
+    of: Mapping[int, MeasuredGradient],
     groups: Iterable[tuple[int, ...]],
-    alone: Mapping[str, Measured],
+    alone: Mapping[str, MeasuredGradient],
     scale: PartScale | None,
 ) -> AuditedParameter:
     first = next(iter(of.values()))
@@ -267,7 +267,7 @@ def _judged(
     )  # fmt: skip
 
 
-def _whole(of: Mapping[int, Measured]) -> Measured:
+def _whole(of: Mapping[int, MeasuredGradient]) -> MeasuredGradient:
     """The gradient of all parts of a parameter."""
     first = next(iter(of.values()))
     if not first.is_part:
@@ -277,7 +277,7 @@ def _whole(of: Mapping[int, Measured]) -> Measured:
     return replace(first, norm=norm, sum=sum(each.sum for each in of.values()) / many)
 
 
-def _against(used: Measured, single: Measured) -> float:
+def _against(used: MeasuredGradient, single: MeasuredGradient) -> float:
     """How many times the gradient of one process a gradient is; NaN: not known.
 
     In one process, what arrived is what was used, unless it was changed.
@@ -288,7 +288,7 @@ def _against(used: Measured, single: Measured) -> float:
     return used.norm / single.norm if single.norm else math.nan
 
 
-def _layout(of: Mapping[int, Measured]) -> str:
+def _layout(of: Mapping[int, MeasuredGradient]) -> str:
     first = next(iter(of.values()))
     if first.shard:
         return first.shard
@@ -299,7 +299,7 @@ def _layout(of: Mapping[int, Measured]) -> str:
 
 
 def _how(
-    of: Mapping[int, Measured], groups: Iterable[tuple[int, ...]], scale: PartScale | None
+    of: Mapping[int, MeasuredGradient], groups: Iterable[tuple[int, ...]], scale: PartScale | None
 ) -> tuple[Combining, tuple[int, ...], float]:
     ranks = tuple(of)
     without = tuple(rank for rank, each in of.items() if math.isnan(each.norm))
@@ -326,7 +326,7 @@ def _how(
 
 
 def _of_parts(
-    of: Mapping[int, Measured], scale: PartScale | None
+    of: Mapping[int, MeasuredGradient], scale: PartScale | None
 ) -> tuple[Combining, tuple[int, ...], float]:
     ranks = tuple(of)
     told = any(shows(each.arrived, each.norm, each.elements) for each in of.values())
@@ -356,7 +356,7 @@ def _kind(factor: float, size: int) -> Combining:
 
 
 def _combined(
-    of: Mapping[int, Measured], members: tuple[int, ...]
+    of: Mapping[int, MeasuredGradient], members: tuple[int, ...]
 ) -> tuple[Combining, float] | None:
     """How the gradients of these ranks were combined on each; None: not over these."""
     own = [of[rank] for rank in members]

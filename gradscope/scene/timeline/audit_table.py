@@ -48,8 +48,8 @@ def audit_table(trace: Trace, audit: Audit, *, each: bool) -> TableScene:
     noted = NOTES if audit.has_arrivals else NOTES | {Combining.EQUAL: NO_ARRIVALS}
     if any(one.how is Combining.UNKNOWN and "Shard" in one.layout for one in audit.parameters):
         noted = noted | {Combining.UNKNOWN: f"{NOTES[Combining.UNKNOWN]}, or fit no one factor"}
-    notes = dict.fromkeys(noted[one.how] for one in audit.parameters if one.how in noted)
-    notes |= dict.fromkeys(each for each in (audit.why, _other_numbers(audit)) if each)
+    said = (noted[one.how] for one in audit.parameters if one.how in noted)
+    notes = dict.fromkeys(each for each in (audit.why, _other_numbers(audit), *said) if each)
     title = f"{audit.optimizer}, step {audit.number}, {listed(audit.ranks)}"
     return TableScene(
         f"{title}: {site.place} {site.text}".rstrip(), tuple(columns), tuple(rows),
@@ -63,7 +63,7 @@ def _other_numbers(audit: Audit) -> str:
     if not others:
         return ""
     shown = ", ".join(f"step {at} of rank {rank}" for rank, at in others.items())
-    return f"made after the same collectives: {shown}"
+    return f"made after the same collectives as {shown}"
 
 
 def _alike(one: AuditedParameter) -> tuple[object, ...]:

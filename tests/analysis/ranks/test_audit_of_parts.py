@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from gradscope.analysis.ranks.auditing.measured import Measured
+from gradscope.analysis.ranks.auditing.measured import MeasuredGradient
 from gradscope.analysis.ranks.auditing.scaled_parts import copies, part_scales
 from gradscope.analysis.ranks.auditing.together import Meetings, counterpart
 from gradscope.trace.schema import NONE, Collective, Phase, ProcessGroup, Span
@@ -20,7 +20,7 @@ ELEMENTS = 12
 
 def parts_of(
     factors: Sequence[float], seed: int, replicas: int = 1, summed: float | None = None
-) -> Mapping[int, Measured]:
+) -> Mapping[int, MeasuredGradient]:
     """A parameter that ranks hold in parts, some times, each scaled by the factor of its rank."""
     random = np.random.default_rng(seed)
     gradient = random.normal(size=(len(factors), ELEMENTS // len(factors)))
@@ -31,7 +31,7 @@ def parts_of(
     arrived = gradient.sum() + noise - noise.mean()
     own = [gradient[at] * factor for at, factor in enumerate(factors)] * replicas
     return {
-        rank: Measured(
+        rank: MeasuredGradient(
             "weight", 1, "Shard(0)", float(np.linalg.norm(part)), float(part.sum()), 1.0,
             NONE, float(arrived[rank]), ELEMENTS, part.size,
         )

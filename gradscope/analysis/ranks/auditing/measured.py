@@ -22,7 +22,7 @@ SEEN_FROM = 2e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredGradient:
     """A parameter on one rank at one step."""
 
     name: str
@@ -69,7 +69,7 @@ class MeasuredRank:
         every = self.acts.optimizers
         return optimizer < len(every) and number < len(every[optimizer].steps)
 
-    def used(self, optimizer: int, number: int) -> list[Measured]:
+    def used(self, optimizer: int, number: int) -> list[MeasuredGradient]:
         """The parameters at a step."""
         of = self.acts.optimizers[optimizer]
         step, since = of.steps[number], of.steps[number - 1].t if number else 0
@@ -80,7 +80,7 @@ class MeasuredRank:
         for at, tensor in enumerate(of.tensors):
             local = self._local.get(tensor)
             none = 0.0 if local == 0 else math.nan  # an empty part has no gradient, and needs none
-            found.append(Measured(
+            found.append(MeasuredGradient(
                 self._names.get(tensor, ""), tensor, self._shards.get(tensor, ""),
                 _cell(facts.grad, at, none), _cell(facts.sums, at, none), _cell(facts.size, at),
                 int(_cell(facts.hashes, at, NONE)), self._arrived(tensor, since, step.t),
@@ -155,7 +155,7 @@ def shows(value: float, norm: float, elements: int) -> bool:
     return abs(value) > SEEN_FROM * norm * math.sqrt(max(elements, 1)) / 10
 
 
-def is_same(value: float, wanted: float, of: Measured) -> bool:
+def is_same(value: float, wanted: float, of: MeasuredGradient) -> bool:
     room = CLOSE * abs(wanted) + 1e-6 * of.norm * math.sqrt(max(of.elements, 1))
     return abs(value - wanted) <= room
 

@@ -16,7 +16,7 @@ from functools import reduce
 
 import numpy as np
 
-from gradscope.analysis.ranks.auditing.measured import CLOSE, Measured, is_near, shows
+from gradscope.analysis.ranks.auditing.measured import CLOSE, MeasuredGradient, is_near, shows
 
 ROOM = 3 * CLOSE
 MOST = 0.8
@@ -50,7 +50,7 @@ class _Whole:
         return shows(self.mean, self.norm, self.elements) and shows(total, self.norm, self.elements)
 
 
-def copies(of: Mapping[int, Measured]) -> int:
+def copies(of: Mapping[int, MeasuredGradient]) -> int:
     """How many times the ranks hold the whole parameter; 0: not known, or copies differ."""
     every = [*of.values()]
     often = Counter((each.norm, round(each.sum, 6)) for each in every if each.norm)
@@ -63,7 +63,7 @@ def copies(of: Mapping[int, Measured]) -> int:
 
 
 def part_scales(
-    every: Sequence[Mapping[int, Measured]], kinds: Sequence[float]
+    every: Sequence[Mapping[int, MeasuredGradient]], kinds: Sequence[float]
 ) -> list[PartScale | None]:
     """The factors of all parameters; None: what arrived is not known. `kinds`: usual factors."""
     wholes = [_whole(of) for of in every]
@@ -87,7 +87,7 @@ def part_scales(
     return found
 
 
-def _whole(of: Mapping[int, Measured]) -> _Whole | bool | None:
+def _whole(of: Mapping[int, MeasuredGradient]) -> _Whole | bool | None:
     """None: what arrived is not known; False: the parts do not make a whole."""
     if any(math.isnan(each.arrived) for each in of.values()):
         return None
