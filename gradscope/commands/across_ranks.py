@@ -53,19 +53,15 @@ def audit(
     width: Width = None,
 ) -> None:
     """Show how ranks combined each gradient: averaged, summed, or not."""
-    from gradscope.analysis.ranks.audit import audits
+    from gradscope.analysis.ranks.audit import audits, why_none
     from gradscope.render.terminal.cells import line
     from gradscope.render.views.tables import table_lines
     from gradscope.scene.timeline.audit_table import audit_json, audit_table
 
     whole = load(traces)
-    found = audits(whole, step, None if against is None else load(against))
+    found = audits(whole, step, None if against is None else load(against), some=True)
     if not found:
-        shown = "no step was measured" if step is None else f"step {step} was not measured"
-        raise UsageError(
-            f"{shown} on all ranks; a recording with --level values measures each step of an "
-            "optimizer"
-        )
+        raise UsageError(why_none(whole, step))
     if as_json:
         sys.stdout.write(audit_json(whole, found))
         return

@@ -10,33 +10,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 
-from gradscope.analysis.program.acts import Acts, Done
-from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
-from gradscope.analysis.ranks.whose import listed
-from gradscope.errors import UsageError
-from gradscope.trace.schema import (
-    NONE,
-    Gathered,
-    Node,
-    Place,
-    ProcessGroup,
-    Shard,
-    StepAct,
-    Tensor,
-    Value,
+from gradscope.analysis.ranks.auditing.measured import (
+    MeasuredGradient,
+    MeasuredRank,
+    are_close,
+    is_near,
+    is_same,
+    plain,
+    shows,
 )
+from gradscope.analysis.ranks.auditing.scaled_parts import (
+    PartScale,
+    copies,
+    part_scales,
+)
+from gradscope.analysis.ranks.auditing.together import numbers_together
+from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
+from gradscope.analysis.ranks.whose import listed, norms_in_words
+from gradscope.errors import UsageError
+from gradscope.trace.schema import NONE, ProcessGroup
 from gradscope.trace.trace import Trace
-
-CLOSE = 2e-3
-"""Largest relative difference of sums that are the same; they are rounded."""
-
-SEEN_FROM = 2e-3
-"""Smallest sum that shows something, as a share of the norm times the root of the elements."""
 
 
 class Combining(Enum):
@@ -47,6 +45,7 @@ class Combining(Enum):
     DIVIDED = "averaged, and divided by {size} again"
     MULTIPLIED = "summed, and multiplied by {size}"
     SCALED = "averaged, times {factor:.4g}"
+    EACH = "averaged, times {factors}"
     OWN = "not combined"
     SAME = "the same before and after"
     APART = "different on each rank"
@@ -63,6 +62,7 @@ COMBINED = (
     Combining.DIVIDED,
     Combining.MULTIPLIED,
     Combining.SCALED,
+    Combining.EACH,
 )
 
 
@@ -79,12 +79,16 @@ class AuditedParameter:
     norms: dict[int, float]  # of the gradient that was used, by rank
     sums: dict[int, float]
     against: float = math.nan  # how many times the gradient of the other run; NaN: not known
+    factors: Mapping[int, float] = field(default_factory=dict)  # by rank, if they differ
 
     @property
     def words(self) -> str:
         """How the gradient was made."""
         shown = listed(self.ranks)
-        words = self.how.value.format(ranks=shown, size=len(self.ranks), factor=self.factor)
+        words = self.how.value.format(
+            ranks=shown, size=len(self.ranks), factor=self.factor,
+            factors=norms_in_words(self.factors) if self.factors else "",
+        )  # fmt: skip
         over = self.how in COMBINED and self.ranks != tuple(self.norms)
         return f"{words}, over {shown} only" if over else words
 
@@ -100,144 +104,126 @@ class Audit:
     optimizer: str
     ranks: tuple[int, ...]
     parameters: tuple[AuditedParameter, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Used:
-    """A parameter on one rank at one step."""
-
-    name: str
-    tensor: int
-    shard: str
-    norm: float
-    sum: float
-    size: float  # norm of the parameter
-    hash: int
-    arrived: float  # sum of the gradients that arrived; NaN: not known
-    elements: int
-
-    @property
-    def is_part(self) -> bool:
-        """Whether this rank holds only a part of the parameter."""
-        return "Shard" in self.shard
+    numbers: Mapping[int, int]  # by rank, the number of the step there
+    has_arrivals: bool = True  # gradients that arrived at some leaves were measured
+    why: str = ""  # why nothing was compared; "": it was
 
 
 def audits(
-    trace: Trace, number: int | None = None, against: Trace | None = None
+    trace: Trace, number: int | None = None, against: Trace | None = None, *, some: bool = False
 ) -> tuple[Audit, ...]:
-    """Each optimizer at a step: by default the first that was measured on all ranks."""
+    """Each optimizer at a step: by default the first that was measured on all ranks.
+
+    Where ranks have different parameters, nothing is compared; `some`: those that have the same
+    are compared with each other.
+    """
     if len(trace.meta.get("ranks", ())) < 2:
         raise UsageError(
             "this is the trace of one process; pass the traces of all ranks: trace.rank*.json"
         )
-    every = [_Rank(part) for part in trace.once(parts)]
+    every = [MeasuredRank(part) for part in trace.once(parts)]
     many = min(len(rank.acts.optimizers) for rank in every)
-    other = None if against is None else _Rank(RankPart(0, against, np.zeros(0, np.int64)))
+    other = None if against is None else MeasuredRank(RankPart(0, against, np.zeros(0, np.int64)))
     groups = tuple({row.members for row in trace.rows(ProcessGroup) if len(row.members) > 1})
-    found = [_audit(every, at, number, groups, other) for at in range(many)]
+    found: list[Audit | None] = []
+    for at in range(many):
+        alike = _alike(every, at)
+        several = [each for each in alike if len(each) > 1]
+        if len(alike) == 1:
+            found.append(_audit(every, at, number, groups, other))
+        elif some and several:
+            found += [_audit(ranks, at, number, groups, other) for ranks in several]
+        else:
+            found.append(_nothing(every, at, number or 0, _different(every, at)))
     return tuple(each for each in found if each is not None)
 
 
-class _Rank:
-    """What one rank did."""
-
-    def __init__(self, part: RankPart) -> None:
-        self.rank, self.trace = part.rank, part.trace
-        self.acts = part.trace.once(Acts)
-        table = part.trace.table(Tensor)
-        self._names = dict(zip(table["id"].tolist(), table.texts("name"), strict=True))
-        self._shapes, self._tensors = table.ragged("shape"), table
-        self._shards = {row.tensor: row.placements for row in part.trace.rows(Shard)}
-        for row in part.trace.rows(Gathered):
-            for parameter in row.parameters or (row.leaf,):  # a flat parameter is its own leaf
-                self._shards.setdefault(parameter, "Shard(0)")
-        self._arrivals = _arrivals(part.trace)
-
-    def measured(self, optimizer: int) -> set[int]:
-        """The numbers of the steps whose gradients were measured."""
-        steps = self.acts.optimizers[optimizer].steps
-        return {at for at, step in enumerate(steps) if step.facts.sums or step.facts.grad}
-
-    def has(self, optimizer: int, number: int) -> bool:
-        """Whether an optimizer made this step."""
-        every = self.acts.optimizers
-        return optimizer < len(every) and number < len(every[optimizer].steps)
-
-    def used(self, optimizer: int, number: int) -> list[_Used]:
-        """The parameters at a step."""
-        of = self.acts.optimizers[optimizer]
-        step, since = of.steps[number], of.steps[number - 1].t if number else 0
-        facts = step.facts
-        return [
-            _Used(
-                self._names.get(tensor, ""), tensor, self._shards.get(tensor, ""),
-                _cell(facts.grad, at), _cell(facts.sums, at), _cell(facts.size, at),
-                int(_cell(facts.hashes, at, NONE)), self._arrived(tensor, since, step.t),
-                self._elements(tensor),
-            )
-            for at, tensor in enumerate(of.tensors)
-        ]  # fmt: skip
-
-    def step(self, optimizer: int, number: int) -> Done[StepAct]:
-        return self.acts.optimizers[optimizer].steps[number]
-
-    def _elements(self, tensor: int) -> int:
-        """Number of elements of a parameter; 0 if it has no row."""
-        if not self._tensors.has(tensor):
-            return 0
-        first, end = self._shapes.offsets[self._tensors.index(tensor) :][:2].tolist()
-        return math.prod(self._shapes.values[first:end].tolist())
-
-    def _arrived(self, tensor: int, since: int, until: int) -> float:
-        """The sum of the gradients that arrived at a parameter in a period."""
-        t, sums = self._arrivals.get(tensor, (np.zeros(0), np.zeros(0)))
-        within = (t > since) & (t <= until)
-        return float(sums[within].sum()) if within.any() else math.nan
+def why_none(trace: Trace, number: int | None) -> str:
+    """Why there is no audit of any optimizer."""
+    every = [MeasuredRank(part) for part in trace.once(parts)]
+    without = [rank.rank for rank in every if not rank.acts.optimizers]
+    if without:
+        return f"there is no optimizer on {listed(without)}, so there is nothing to compare"
+    shown = "no step was measured" if number is None else f"step {number} was not measured"
+    return (
+        f"{shown} on all ranks; a recording with --level values measures each step of an optimizer"
+    )
 
 
-def _cell(cells: Sequence[float], at: int, missing: float = math.nan) -> float:
-    return cells[at] if at < len(cells) else missing
+def _alike(every: Sequence[MeasuredRank], optimizer: int) -> list[list[MeasuredRank]]:
+    """Ranks whose optimizers have the same parameters, by their names."""
+    found: dict[tuple[str, ...], list[MeasuredRank]] = {}
+    for rank in every:
+        found.setdefault(rank.names(optimizer), []).append(rank)
+    return [*found.values()]
 
 
-def _arrivals(trace: Trace) -> Mapping[int, tuple[np.ndarray, np.ndarray]]:
-    """When gradients arrived at each leaf, and the sums of their elements."""
-    nodes = trace.table(Node)
-    named = [name.startswith("AccumulateGrad") for name in nodes.texts("name")]
-    leaves = nodes.take(np.flatnonzero(named))
-    leaf = {row.id: row.inputs[0] for row in leaves if row.inputs}
-    held = {row.leaf: row.parameters[0] for row in trace.rows(Gathered) if len(row.parameters) == 1}
-    values = trace.table(Value)
-    arrived = (values["place"] == Place.NODE_INPUT) & np.isin(values["node"], [*leaf])
-    chosen = np.flatnonzero(arrived)
-    found: dict[int, tuple[list[int], list[float]]] = {}
-    for row in values.take(chosen):
-        bad = row.nan + row.posinf + row.neginf
-        own = leaf[row.node]
-        t, sums = found.setdefault(held.get(own, own), ([], []))
-        t.append(row.t)
-        sums.append(math.nan if bad or not row.count else row.mean * row.count)
-    return {tensor: (np.array(t), np.array(sums)) for tensor, (t, sums) in found.items()}
+def _different(every: Sequence[MeasuredRank], optimizer: int) -> str:
+    many = {rank.rank: len(rank.names(optimizer)) for rank in every}
+    if len({*many.values()}) == 1:
+        return "the ranks optimize different parameters, so there is nothing to compare"
+    return (
+        "the ranks optimize different parameters, so there is nothing to compare: "
+        f"{norms_in_words(many)}"
+    )
+
+
+def _nothing(every: Sequence[MeasuredRank], optimizer: int, at: int, why: str) -> Audit | None:
+    """An audit without parameters."""
+    first = every[0]
+    if not first.has(optimizer, at):
+        return None
+    step = first.step(optimizer, at)
+    return Audit(
+        at, step.stack, step.t, step.t, first.acts.optimizers[optimizer].type,
+        tuple(rank.rank for rank in every), (), {}, why=why,
+    )  # fmt: skip
 
 
 def _audit(
-    every: Sequence[_Rank],
+    every: Sequence[MeasuredRank],
     optimizer: int,
     number: int | None,
     groups: Iterable[tuple[int, ...]],
-    other: _Rank | None,
+    other: MeasuredRank | None,
 ) -> Audit | None:
-    measured = set.intersection(*(rank.measured(optimizer) for rank in every))
-    at = min(measured, default=None) if number is None else number
-    if at is None or at not in measured:
-        return None
-    used = {rank.rank: rank.used(optimizer, at) for rank in every}
+    first, meetings = every[0], [rank.meetings for rank in every]
+    times = {rank.rank: rank.times(optimizer) for rank in every}
+    measured = {rank.rank: rank.measured(optimizer) for rank in every}
+    wanted = sorted(measured[first.rank]) if number is None else [number]
+    missed: Audit | None = None
+    for at in wanted:
+        numbers = numbers_together(meetings, times, at)
+        known = {rank: each for rank, each in numbers.items() if each is not None}
+        if len(known) == len(every):
+            if all(each in measured[rank] for rank, each in known.items()):
+                return _compared(every, optimizer, known, groups, other)
+        elif at in measured[first.rank] and missed is None:
+            without = listed([rank for rank in numbers if rank not in known])
+            why = f"not compared: no step of {without} is known to belong to it"
+            missed = _nothing(every, optimizer, at, why)
+    return missed
+
+
+def _compared(
+    every: Sequence[MeasuredRank],
+    optimizer: int,
+    numbers: Mapping[int, int],
+    groups: Iterable[tuple[int, ...]],
+    other: MeasuredRank | None,
+) -> Audit:
+    """The parameters of an optimizer at a step that the ranks made together."""
+    used = {rank.rank: rank.used(optimizer, numbers[rank.rank]) for rank in every}
     first = every[0]
-    alone: dict[str, _Used] = {}
+    at = numbers[first.rank]
+    alone: dict[str, MeasuredGradient] = {}
     if other is not None and other.has(optimizer, at):
-        alone = {_plain(each.name): each for each in other.used(optimizer, at)}
-    same = len({len(each) for each in used.values()}) == 1
-    places = range(len(used[first.rank])) if same else range(0)
+        alone = {plain(each.name): each for each in other.used(optimizer, at)}
     step = first.step(optimizer, at)
+    rows = [
+        {rank: each[place] for rank, each in used.items()} for place in range(len(used[first.rank]))
+    ]
+    scales = _scales(rows)
     return Audit(
         at,
         step.stack,
@@ -245,54 +231,64 @@ def _audit(
         step.t,
         first.acts.optimizers[optimizer].type,
         tuple(used),
-        tuple(
-            _judged({rank: each[place] for rank, each in used.items()}, groups, alone)
-            for place in places
-        ),
+        tuple(_judged(of, groups, alone, scales.get(place)) for place, of in enumerate(rows)),
+        numbers,
+        any(rank.has_arrivals for rank in every),
     )
 
 
-def _plain(name: str) -> str:
-    """The name of a parameter without what wrappers put before it."""
-    while name.startswith(("module.", "_orig_mod.", "_fsdp_wrapped_module.")):
-        name = name.partition(".")[2]
-    return name
+def _scales(rows: Sequence[Mapping[int, MeasuredGradient]]) -> dict[int, PartScale | None]:
+    """By the place of a parameter of which ranks have parts, how these were scaled."""
+    chosen = [
+        place for place, of in enumerate(rows)
+        if next(iter(of.values())).is_part and not any(math.isnan(e.norm) for e in of.values())
+    ]  # fmt: skip
+    if not chosen:
+        return {}
+    kinds = [*_kinds(len(rows[0])).values()]
+    found = part_scales([rows[place] for place in chosen], kinds)
+    return dict(zip(chosen, found, strict=True))
 
 
 def _judged(
-    of: Mapping[int, _Used], groups: Iterable[tuple[int, ...]], alone: Mapping[str, _Used]
+    of: Mapping[int, MeasuredGradient],
+    groups: Iterable[tuple[int, ...]],
+    alone: Mapping[str, MeasuredGradient],
+    scale: PartScale | None,
 ) -> AuditedParameter:
     first = next(iter(of.values()))
-    how, ranks, factor = _how(of, groups)
+    how, ranks, factor = _how(of, groups, scale)
     sums, norms = {r: u.sum for r, u in of.items()}, {r: u.norm for r, u in of.items()}
-    single = alone.get(_plain(first.name))
+    single = alone.get(plain(first.name))
     against = math.nan if single is None else _against(_whole(of), single)
     return AuditedParameter(
-        first.name, first.tensor, _layout(of), how, ranks, factor, norms, sums, against
-    )
+        first.name, first.tensor, _layout(of), how, ranks, factor, norms, sums, against,
+        scale.by_rank if how is Combining.EACH and scale is not None else {},
+    )  # fmt: skip
 
 
-def _whole(of: Mapping[int, _Used]) -> _Used:
+def _whole(of: Mapping[int, MeasuredGradient]) -> MeasuredGradient:
     """The gradient of all parts of a parameter."""
     first = next(iter(of.values()))
     if not first.is_part:
         return first
-    norm = math.sqrt(sum(each.norm**2 for each in of.values()))
-    return replace(first, norm=norm, sum=sum(each.sum for each in of.values()))
+    many = copies(of) or 1
+    norm = math.sqrt(sum(each.norm**2 for each in of.values()) / many)
+    return replace(first, norm=norm, sum=sum(each.sum for each in of.values()) / many)
 
 
-def _against(used: _Used, single: _Used) -> float:
+def _against(used: MeasuredGradient, single: MeasuredGradient) -> float:
     """How many times the gradient of one process a gradient is; NaN: not known.
 
     In one process, what arrived is what was used, unless it was changed.
     """
     wanted = single.arrived if math.isnan(single.sum) else single.sum
-    if _shows(wanted, used) and not math.isnan(wanted):
+    if shows(wanted, used.norm, used.elements) and not math.isnan(wanted):
         return used.sum / wanted
     return used.norm / single.norm if single.norm else math.nan
 
 
-def _layout(of: Mapping[int, _Used]) -> str:
+def _layout(of: Mapping[int, MeasuredGradient]) -> str:
     first = next(iter(of.values()))
     if first.shard:
         return first.shard
@@ -303,7 +299,7 @@ def _layout(of: Mapping[int, _Used]) -> str:
 
 
 def _how(
-    of: Mapping[int, _Used], groups: Iterable[tuple[int, ...]]
+    of: Mapping[int, MeasuredGradient], groups: Iterable[tuple[int, ...]], scale: PartScale | None
 ) -> tuple[Combining, tuple[int, ...], float]:
     ranks = tuple(of)
     without = tuple(rank for rank, each in of.items() if math.isnan(each.norm))
@@ -315,14 +311,13 @@ def _how(
         return Combining.SAME, ranks, 1.0
     arrived = not any(math.isnan(each.arrived) for each in of.values())
     if next(iter(of.values())).is_part:
-        whole = _whole(of)
-        made = {rank: replace(whole, arrived=each.arrived) for rank, each in of.items()}
-        found = _combined(made, ranks) if arrived else None
-        return (Combining.PARTS, ranks, math.nan) if found is None else (found[0], ranks, found[1])
-    equal = len({each.norm for each in of.values()}) == 1 and _close({e.sum for e in of.values()})
+        return _of_parts(of, scale)
+    equal = len({each.norm for each in of.values()}) == 1 and are_close(
+        {e.sum for e in of.values()}
+    )
     if not arrived:
         return Combining.EQUAL if equal else Combining.APART, ranks, math.nan
-    if not equal and all(_is(each.sum, each.arrived, each) for each in of.values()):
+    if not equal and all(is_same(each.sum, each.arrived, each) for each in of.values()):
         return Combining.OWN, ranks, math.nan
     for members in (ranks, *sorted(groups, key=len, reverse=True)):
         if set(members) <= set(ranks) and (found := _combined(of, members)):
@@ -330,41 +325,50 @@ def _how(
     return Combining.APART if not equal else Combining.UNKNOWN, ranks, math.nan
 
 
-def _combined(of: Mapping[int, _Used], members: tuple[int, ...]) -> tuple[Combining, float] | None:
-    """How the gradients of these ranks were combined on each; None: not over these."""
-    own = [of[rank] for rank in members]
-    size, total = len(own), sum(each.arrived for each in own)
-    mean, used = total / size, own[0].sum
-    if not _close({each.sum for each in own}):
-        return None
-    if _close({each.arrived for each in own}) and _is(used, mean, own[0]):
-        return Combining.SAME, 1.0
-    if not _shows(mean, own[0]) or not _shows(used, own[0]):
-        return None
-    kinds = {
+def _of_parts(
+    of: Mapping[int, MeasuredGradient], scale: PartScale | None
+) -> tuple[Combining, tuple[int, ...], float]:
+    ranks = tuple(of)
+    told = any(shows(each.arrived, each.norm, each.elements) for each in of.values())
+    own = all(is_same(each.sum, each.arrived, each) for each in of.values())
+    if scale is None or (told and own):
+        return Combining.PARTS, ranks, math.nan
+    if scale.by_rank:
+        return Combining.EACH, ranks, math.nan
+    if math.isnan(scale.factor):
+        return Combining.UNKNOWN, ranks, math.nan
+    return _kind(scale.factor, len(of)), ranks, scale.factor
+
+
+def _kinds(size: int) -> dict[Combining, float]:
+    """The usual factors of an average."""
+    return {
         Combining.AVERAGED: 1.0,
         Combining.SUMMED: size,
         Combining.DIVIDED: 1 / size,
         Combining.MULTIPLIED: size * size,
     }
+
+
+def _kind(factor: float, size: int) -> Combining:
+    kinds = _kinds(size).items()
+    return next((how for how, wanted in kinds if is_near(factor, wanted)), Combining.SCALED)
+
+
+def _combined(
+    of: Mapping[int, MeasuredGradient], members: tuple[int, ...]
+) -> tuple[Combining, float] | None:
+    """How the gradients of these ranks were combined on each; None: not over these."""
+    own = [of[rank] for rank in members]
+    size, total = len(own), sum(each.arrived for each in own)
+    mean, used = total / size, own[0].sum
+    if not are_close({each.sum for each in own}):
+        return None
+    if are_close({each.arrived for each in own}) and is_same(used, mean, own[0]):
+        return Combining.SAME, 1.0
+    if not shows(mean, own[0].norm, own[0].elements) or not shows(
+        used, own[0].norm, own[0].elements
+    ):
+        return None
     factor = used / mean
-    how = next((how for how, wanted in kinds.items() if _near(factor, wanted)), Combining.SCALED)
-    return how, factor
-
-
-def _shows(value: float, of: _Used) -> bool:
-    """Whether a sum is large enough to show something."""
-    return abs(value) > SEEN_FROM * of.norm * math.sqrt(max(of.elements, 1)) / 10
-
-
-def _is(value: float, wanted: float, of: _Used) -> bool:
-    room = CLOSE * abs(wanted) + 1e-6 * of.norm * math.sqrt(max(of.elements, 1))
-    return abs(value - wanted) <= room
-
-
-def _near(value: float, wanted: float) -> bool:
-    return abs(value - wanted) <= 3 * CLOSE * abs(wanted)
-
-
-def _close(values: set[float]) -> bool:
-    return max(values) - min(values) <= CLOSE * max(abs(each) for each in values)
+    return _kind(factor, size), factor

@@ -16,10 +16,15 @@ NOTES = {
     Combining.OWN: "not combined: each rank used its own gradient",
     Combining.UNKNOWN: "cannot be told: sums of elements show how gradients were combined, and "
     "these are about 0",
-    Combining.PARTS: "parts: each rank has the gradient of its part; what arrived was not measured",
-    Combining.EQUAL: "equal: on all ranks; what arrived was not measured (--level values does)",
+    Combining.EACH: "times: each rank has a part, and scaled it by another factor",
+    Combining.PARTS: "parts: each rank has the gradient of its part; how it was made from those of "
+    "other ranks was not seen",
+    Combining.EQUAL: "equal: on all ranks; no backward brought gradients to these parameters",
     Combining.NOT_SEEN: "not measured: no gradient, or not in the memory of the CPU",
 }
+
+
+NO_ARRIVALS = "equal: on all ranks; what arrived was not measured (--level values does)"
 
 
 def audit_table(trace: Trace, audit: Audit, *, each: bool) -> TableScene:
@@ -40,12 +45,25 @@ def audit_table(trace: Trace, audit: Audit, *, each: bool) -> TableScene:
         row = [_names(found), found[0].layout, found[0].words, _norms(found)]
         rows.append((*row, _against(found[0])) if compares else tuple(row))
     site = own_site(trace, audit.stack)
-    notes = dict.fromkeys(NOTES[one.how] for one in audit.parameters if one.how in NOTES)
+    noted = NOTES if audit.has_arrivals else NOTES | {Combining.EQUAL: NO_ARRIVALS}
+    if any(one.how is Combining.UNKNOWN and "Shard" in one.layout for one in audit.parameters):
+        noted = noted | {Combining.UNKNOWN: f"{NOTES[Combining.UNKNOWN]}, or fit no one factor"}
+    said = (noted[one.how] for one in audit.parameters if one.how in noted)
+    notes = dict.fromkeys(each for each in (audit.why, _other_numbers(audit), *said) if each)
     title = f"{audit.optimizer}, step {audit.number}, {listed(audit.ranks)}"
     return TableScene(
         f"{title}: {site.place} {site.text}".rstrip(), tuple(columns), tuple(rows),
         "; ".join(notes),
     )  # fmt: skip
+
+
+def _other_numbers(audit: Audit) -> str:
+    """The numbers of the step on ranks that count it in another way; "": there are none."""
+    others = {rank: at for rank, at in audit.numbers.items() if at != audit.number}
+    if not others:
+        return ""
+    shown = ", ".join(f"step {at} of rank {rank}" for rank, at in others.items())
+    return f"made after the same collectives as {shown}"
 
 
 def _alike(one: AuditedParameter) -> tuple[object, ...]:
@@ -55,7 +73,9 @@ def _alike(one: AuditedParameter) -> tuple[object, ...]:
 def _names(found: list[AuditedParameter]) -> str:
     if len(found) == 1:
         return found[0].name or "unnamed"
-    return f"{found[0].name} … {found[-1].name} ({len(found)})"
+    if not any(one.name for one in found):
+        return f"unnamed ({len(found)})"
+    return f"{found[0].name or 'unnamed'} … {found[-1].name or 'unnamed'} ({len(found)})"
 
 
 def _norms(found: list[AuditedParameter]) -> str:
@@ -80,6 +100,8 @@ def audit_json(trace: Trace, found: tuple[Audit, ...]) -> str:
             "step": audit.number,
             "site": own_site(trace, audit.stack).place,
             "ranks": list(audit.ranks),
+            "numbers": {str(rank): at for rank, at in audit.numbers.items()},
+            "why": audit.why,
             "parameters": [_said(one) for one in audit.parameters],
         }
         for audit in found
@@ -95,6 +117,7 @@ def _said(one: AuditedParameter) -> dict[str, object]:
         "words": one.words,
         "ranks": list(one.ranks),
         "factor": None if math.isnan(one.factor) else one.factor,
+        "factors": {str(rank): factor for rank, factor in one.factors.items()},
         "norms": {str(rank): _number(norm) for rank, norm in one.norms.items()},
         "sums": {str(rank): _number(total) for rank, total in one.sums.items()},
         "against": _number(one.against),

@@ -1,0 +1,1 @@
+"""What an audit of several ranks is made from."""
