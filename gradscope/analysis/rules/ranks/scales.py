@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, own_site
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.ranks.audit import audits
 from gradscope.analysis.ranks.training.exchanged.through import not_through
 from gradscope.analysis.ranks.training.gradients.clipped import ClippedApart, clipped_apart
 from gradscope.analysis.ranks.training.gradients.divided import divided_losses
 from gradscope.analysis.ranks.whose import norms_in_words
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Op, Span
+from gradscope.trace.schema import Op, Span, Tensor
 from gradscope.trace.trace import Trace
 
 
@@ -145,5 +146,66 @@ def loss_divided_by_ranks(trace: Trace) -> Iterator[Found]:
             "too small",
             fix="leave the number of ranks out of this division: DistributedDataParallel divides "
             "by it",
+            certainty=Certainty.INFERRED,
+        )
+
+
+@rule(
+    "GS028", "parts-scaled-apart", needs="values", reads=("act", "accumulate"), steps="first",
+    across=True,
+)  # fmt: skip
+def parts_scaled_apart(trace: Trace) -> Iterator[Found]:
+    """Ranks hold parts of the same parameters, and each scaled its parts by another factor.
+
+    As if each rank had clipped by the norm of its own parts: the direction of the gradient changes.
+    The norm must be that of all parts; `torch.nn.utils.clip_grad_norm_` computes it for the
+    parameters of `fully_shard`, and FullyShardedDataParallel has a method for it. The factors are
+    those with which the sums of what arrived and of what was used agree, for most parameters.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.distributed.fsdp import fully_shard
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(4)))
+        fully_shard(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (model(torch.randn(8, 8)) - torch.arange(8.0)).square().mean().backward()
+            for parameter in model.parameters():
+                parameter.grad.to_local().mul_(0.1 + 0.2 * dist.get_rank())
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.distributed.fsdp import fully_shard
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(4)))
+        fully_shard(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (model(torch.randn(8, 8)) - torch.arange(8.0)).square().mean().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    for audit in audits(trace) if len(trace.meta.get("ranks", ())) > 1 else ():
+        apart = [each for each in audit.parameters if each.factors]
+        if not apart:
+            continue
+        site = own_site(trace, audit.stack)
+        yield Found(
+            message="Each rank scaled its parts of gradients by another factor in step "
+            f"{audit.number}: {norms_in_words(apart[0].factors)}{at(site)}",
+            site=site,
+            evidence=(Evidence(Tensor.TABLE, apart[0].tensor),),
+            why="sums of what arrived and of what the step used agree with these factors; parts of "
+            "one gradient must have the same one",
+            fix="clip by the norm of all parts: sum the squares over ranks first, or use the "
+            "clipping of the library that divides the model",
             certainty=Certainty.INFERRED,
         )

@@ -165,8 +165,8 @@ def equal_only_at_first(trace: Trace) -> Iterator[Found]:
         dist.init_process_group("gloo")
         torch.manual_seed(dist.get_rank())
         tied, own = (torch.nn.Parameter(torch.randn(4, 4)) for _ in range(2))
-        dist.broadcast(tied.data, src=0)
         optimizer = torch.optim.SGD([tied, own], lr=0.1)
+        dist.broadcast(tied.data, src=0)
         for step in range(3):
             optimizer.zero_grad()
             (torch.randn(8, 4) @ tied @ own).square().mean().backward()
@@ -178,8 +178,8 @@ def equal_only_at_first(trace: Trace) -> Iterator[Found]:
         dist.init_process_group("gloo")
         torch.manual_seed(dist.get_rank())
         tied, own = (torch.nn.Parameter(torch.randn(4, 4)) for _ in range(2))
-        dist.broadcast(tied.data, src=0)
         optimizer = torch.optim.SGD([tied, own], lr=0.1)
+        dist.broadcast(tied.data, src=0)
         for step in range(3):
             optimizer.zero_grad()
             (torch.randn(8, 4) @ tied @ own).square().mean().backward()
