@@ -186,7 +186,8 @@ def _common(
         for line in dict.fromkeys(wait.lines)
         if line not in others
     )
-    line, often = next(iter(reasons.most_common(1)), (("", 0), 0))
+    outside_in = reversed(reasons.items())  # of lines that call each other, where ranks part
+    line, often = max(outside_in, key=lambda each: each[1], default=(("", 0), 0))
     own = [wait for wait in waits if wait.call.rank == rank and line in wait.lines]
     waited = sum(wait.ns for wait in own)
     if often < max(FEWEST, OFTEN * len(waits)) or waited < LARGE * whole:
