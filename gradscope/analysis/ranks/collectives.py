@@ -16,6 +16,7 @@ from math import prod
 
 import numpy as np
 
+from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import NONE, Collective, GraphTask, Phase, ProcessGroup, Span
 from gradscope.trace.schema.sharding import GOES_ON
@@ -111,6 +112,18 @@ def grouped_calls(trace: Trace) -> tuple[GroupCalls, ...]:
     for rank, row in zip(owners, spans, strict=True):
         of_ranks.setdefault(rank, []).append(row)
     return _grouped({rank: (trace, of_ranks[rank]) for rank in ranks.numbers})
+
+
+def last_reduction(trace: Trace, rank: int, until: int) -> Site | None:
+    """The line of the last reduction that a rank called before a time."""
+    calls = [
+        call
+        for group in trace.once(grouped_calls)
+        for call in group.calls.get(rank, ())
+        if "reduce" in call.name and call.begin < until
+    ]
+    last = max(calls, key=lambda call: call.begin, default=None)
+    return own_site(trace, last.stack) if last else None
 
 
 def calls_of(traces: Mapping[int, Trace]) -> tuple[GroupCalls, ...]:

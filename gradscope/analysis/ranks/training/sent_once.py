@@ -7,12 +7,12 @@ rank are sent, ranks may train their own copies on purpose, so that is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.program.acts import Acts, Done
-from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
+from gradscope.analysis.ranks.collectives import RankCall, grouped_calls, last_reduction
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import replicated
 from gradscope.trace.schema import Collective, StepAct, Tensor
@@ -82,17 +82,6 @@ def _judged(
         return None
     first = calls[0]
     name = trace.table(Tensor).row(tensors[first.rank]).name
-    return SentOnce(name, first, tensors, grads, _summed_at(trace, first.rank, steps[first.rank]))
-
-
-def _summed_at(trace: Trace, rank: int, step: Done[StepAct]) -> Site:
-    """Where a rank last reduced something before this step; else the step."""
-    last = max(_reductions(trace, rank, step.t), key=lambda call: call.begin, default=None)
-    return own_site(trace, step.stack if last is None else last.stack)
-
-
-def _reductions(trace: Trace, rank: int, until: int) -> Iterator[RankCall]:
-    for group in trace.once(grouped_calls):
-        for call in group.calls.get(rank, ()):
-            if "reduce" in call.name and call.begin < until:
-                yield call
+    step = steps[first.rank]
+    site = last_reduction(trace, first.rank, step.t) or own_site(trace, step.stack)
+    return SentOnce(name, first, tensors, grads, site)

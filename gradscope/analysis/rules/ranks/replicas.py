@@ -10,7 +10,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.program.acts import Acts, Done
-from gradscope.analysis.ranks.collectives import grouped_calls
+from gradscope.analysis.ranks.collectives import last_reduction
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
     Drift,
@@ -245,7 +245,7 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
     )
     why, site = _why_drift(drift), own_site(trace, step.stack)
     if drift.what == "gradient":
-        found = _clipped(trace, drift) or (drift.by_hand and _reduced(trace, odd, step.t))
+        found = _clipped(trace, drift) or (drift.by_hand and last_reduction(trace, odd, step.t))
         site = found or _backward_before(trace, odd, step.t) or site
     elif written := written_on_some(trace, drift):
         rank, stack = written
@@ -320,18 +320,6 @@ def _clipped(trace: Trace, drift: Drift) -> Site | None:
     if len({act.facts.max for act in clips.values()}) < 2:
         return None
     return own_site(trace, next(iter(clips.values())).stack)
-
-
-def _reduced(trace: Trace, rank: int, t: int) -> Site | None:
-    """The line of the last reduction that a rank called before a time."""
-    calls = [
-        call
-        for group in trace.once(grouped_calls)
-        for call in group.calls.get(rank, ())
-        if "reduce" in call.name and call.begin < t
-    ]
-    last = max(calls, key=lambda call: call.begin, default=None)
-    return own_site(trace, last.stack) if last else None
 
 
 def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
