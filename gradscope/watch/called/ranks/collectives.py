@@ -231,7 +231,8 @@ class Collectives:
     def _told(self, name: str, own: Any, *, functional: bool = False, makes: bool = False) -> Any:
         listener, guarded = self._listener, self._faults.guarded
 
-        def exchanges(token: Any, given: Any, more: Any, frame: FrameType) -> None:
+        def exchanges(token: Any, given: Any, more: Any, frame: FrameType) -> dict[str, Any]:
+            """Report a call. Returns its arguments, if what it writes and returns is followed."""
             asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
             batch = asked.get(BATCH)
             first = batch[0] if is_a(batch, (list, tuple)) and len(batch) else None
@@ -240,8 +241,7 @@ class Collectives:
             tensor = _first(next((asked[each] for each in passed if each in asked), None))
             with unseen():
                 shape = () if tensor is None else tuple(tensor.shape)
-            dtype = None if tensor is None else tensor.dtype
-            caller = caller_of(frame)
+            dtype, caller = None if tensor is None else tensor.dtype, caller_of(frame)
             unit = unit_of(frame) if caller == "FSDP" else ()
             nodes = () if caller or functional else nodes_behind(asked, name, self._carried)
             listener.shared.exchanges(
@@ -251,11 +251,9 @@ class Collectives:
                     reduction(asked, name), _made_by(asked) if makes else (),
                 ),
             )  # fmt: skip
+            return {} if functional or makes or caller else asked
 
-        def exchanged(token: Any, given: Any, more: Any, result: Any, frame: FrameType) -> None:
-            if functional or makes or caller_of(frame):
-                return
-            asked = {each: given[at] for each, at in _places(own).items() if at < len(given)} | more
+        def exchanged(token: Any, asked: dict[str, Any], result: Any) -> None:
             tensors = written(asked, name)
             if tensors and self._carried is not None:
                 with unseen():
@@ -272,9 +270,10 @@ class Collectives:
                 return own(*given, **more)
             goes_on = functional or more.get("async_op") or name == "batch_isend_irecv"
             shown = "functional " * functional + name + ", asynchronous" * bool(goes_on)
-            token = guarded("a collective began", listener.span_begins, shown, "collective")
+            began, asked = "a collective began", None
+            token = guarded(began, listener.span_begins, shown, "collective")
             if token is not None:
-                guarded("a collective began", exchanges, token, given, more, sys._getframe(1))
+                asked = guarded(began, exchanges, token, given, more, sys._getframe(1))
             try:
                 result = own(*given, **more)
             except BaseException as error:
@@ -282,9 +281,8 @@ class Collectives:
                 raise
             finally:
                 guarded("a collective ended", listener.span_ends, token)
-            if token is not None:
-                frame = sys._getframe(1)
-                guarded("a collective ended", exchanged, token, given, more, result, frame)
+            if asked:
+                guarded("a collective ended", exchanged, token, asked, result)
             return result
 
         return call
