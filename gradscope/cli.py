@@ -14,11 +14,11 @@ import typer
 from typer.main import get_command
 
 from gradscope import __version__
-from gradscope.commands.across_ranks import audit, merge
 from gradscope.commands.check import check
-from gradscope.commands.dap import dap
-from gradscope.commands.debug import debug
+from gradscope.commands.debugging.dap import dap
+from gradscope.commands.debugging.debug import debug
 from gradscope.commands.diff import diff
+from gradscope.commands.fleet.across_ranks import audit, merge
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect
 from gradscope.commands.options import other_package

@@ -162,7 +162,7 @@ def test_every_make_target_can_be_planned(target: str) -> None:
 
 def test_the_docs_list_every_exit_code_that_there_is() -> None:
     listed = re.findall(r"^- (\d+): ", text_of("docs/reference/errors.md"), re.MULTILINE)
-    commands = [str(file) for file in (HOUSE / "gradscope/commands").glob("*.py")]
+    commands = [str(file) for file in (HOUSE / "gradscope/commands").rglob("*.py")]
     spelled = re.findall(
         r"\b(?:exit|Exit|_exit)\((\d+)\)",
         "".join(text_of(name) for name in ("gradscope/cli.py", *commands)),

@@ -10,7 +10,7 @@ import pytest
 from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.trace.trace import Trace
 from tests.analysis.ranks.several_ranks import MS, several_ranks
-from tests.render.viewer.settled import settle
+from tests.render.viewer.settled import settle, wait_until
 from tests.shared.browsing import check_accessible
 from tests.shared.example_traces import mean_of_squares, mean_of_squares_program, two_layers
 
@@ -71,7 +71,7 @@ def test_another_rank_keeps_the_step_and_the_address_names_both(opened: Opens) -
     assert shown(page) == of_rank(0, 2)
     page.select_option("#rank", "1")
     assert shown(page) == of_rank(1, 2)
-    page.wait_for_function("() => location.hash.includes('r=1')")
+    wait_until(page, "location.hash.includes('r=1')")
     address = page.evaluate("location.hash")
     page.keyboard.press("}")  # there is no later one
 

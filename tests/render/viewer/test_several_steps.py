@@ -20,7 +20,7 @@ from gradscope.trace.schema import (
     Step,
 )
 from gradscope.trace.trace import Trace
-from tests.render.viewer.settled import settle
+from tests.render.viewer.settled import settle, wait_until
 from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import shared_weight, two_layers
 
@@ -35,7 +35,7 @@ PICTURE = "gradscope.picture.all.map(box => [box.title, box.x, box.y])"
 def text(page: Any, of: str, words: str) -> str:
     """What stands there, as soon as these words do."""
     there = "([of, words]) => document.querySelector(of).innerText.includes(words)"
-    page.wait_for_function(there, arg=[of, words])
+    wait_until(page, there, [of, words])
     found: str = page.inner_text(of)
     return found
 

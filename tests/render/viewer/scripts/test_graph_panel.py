@@ -22,7 +22,7 @@ from gradscope.trace.schema import (
     Tensor,
 )
 from gradscope.trace.trace import Trace
-from tests.render.viewer.settled import settle
+from tests.render.viewer.settled import settle, wait_until
 from tests.render.viewer.test_in_browser import box_at
 from tests.shared.browsing import check_accessible, needs_axe
 from tests.shared.by_hand import trace_of
@@ -139,7 +139,7 @@ def test_the_picture_the_link_and_the_command_can_be_taken_along(
     )
     page.wait_for_timeout(300)  # the address is written after a moment
     page.click("#copy-link")
-    page.wait_for_function("document.getElementById('said').textContent === 'link copied'")
+    wait_until(page, "document.getElementById('said').textContent === 'link copied'")
     assert page.evaluate("navigator.clipboard.readText()") == page.url
     assert "n=AddmmBackward0" in page.url
     with page.expect_download() as download:

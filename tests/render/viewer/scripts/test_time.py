@@ -17,7 +17,7 @@ from gradscope.trace.load_save import load
 from gradscope.trace.schema import NodeBegin, NodeEnd, Op, Phase, Span, Thread
 from gradscope.trace.trace import Trace
 from tests.analysis.ranks.several_ranks import several_ranks
-from tests.render.viewer.settled import settle
+from tests.render.viewer.settled import settle, wait_until
 from tests.scene.viewer.training_steps import STEP_NS, training_steps
 from tests.shared.browsing import check_accessible, needs_axe
 from tests.shared.example_traces import shared_weight
@@ -235,7 +235,7 @@ def test_play_moves_through_what_the_lanes_show(opened: Opens) -> None:
     page.keyboard.press("Home")
     page.evaluate(f"gradscope.timeline.showPeriod({in_step(500)}, {in_step(800)})")
     page.keyboard.press(" ")
-    page.wait_for_function("t => gradscope.t > t", arg=in_step(505))
+    wait_until(page, "t => gradscope.t > t", in_step(505))
     assert "■" in page.inner_text("#play")
     page.keyboard.press(" ")
     stopped = of(page, "app.t")

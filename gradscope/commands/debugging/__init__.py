@@ -1,0 +1,1 @@
+"""Debuggers of a trace: in the terminal, and for editors."""

@@ -1,0 +1,1 @@
+"""Commands that take the traces of several ranks or runs."""
