@@ -17,8 +17,9 @@ import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.notes.positions.chosen_steps import chosen_steps
-from gradscope.record.notes.positions.joined_rows import LEFT_OUT_ROWS, JoinedRows, fewer
+from gradscope.record.notes.positions.kept_steps import KeptSteps
 from gradscope.record.notes.positions.left_out import LeftOutSteps
+from gradscope.record.notes.positions.step_rows import follow_steps
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.claim import (
@@ -40,6 +41,7 @@ from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import Session
 from gradscope.trace import schema
+from gradscope.trace.file.ring import RingWriter
 from gradscope.trace.privacy.known import secrets_of
 from gradscope.trace.privacy.secrets import masked_arguments
 from gradscope.trace.schema.run_facts import ARGUMENTS
@@ -64,11 +66,12 @@ class Options:
     `steps` are the first and last step to record, or several ranges as text, as in "0:9,100:"; with
     `every`, one step in that number is recorded, too. Others run unrecorded and are counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out. `native`: read the memory of PyTorch's engine directly. `check_functions`: from
-    level `engine` on, compare the backwards of custom Functions with the derivatives of their
-    forwards, which run once more on copies when the recording ends. `summary`:
-    measure steps, also left-out ones, in about 1 % of the time. `source` and
-    `keeps_arguments`: store the text of the program, and its arguments, in the trace.
+    leaves out. `keep`: a file holds the first steps and this number of the latest ones. `native`:
+    read the memory of PyTorch's engine directly. `check_functions`: from level `engine` on, compare
+    the backwards of custom Functions with the derivatives of their forwards, which run once more on
+    copies when the recording ends. `summary`: measure steps, also left-out ones, in 1 % of the
+    time. `source` and `keeps_arguments`: store the text of the program, and its arguments, in the
+    trace.
     """
 
     level: str = "engine"
@@ -76,6 +79,7 @@ class Options:
     max_bytes: int | None = None
     steps: str | tuple[int, int] | None = None
     every: int | None = None
+    keep: int | None = None
     native: bool = True
     check_functions: bool = True
     source: bool = True
@@ -89,6 +93,8 @@ class Options:
         if self.level not in LEVELS:
             raise UsageError(f"unknown level '{self.level}'; choose {', '.join(LEVELS)}")
         chosen_steps(self.steps, self.every)  # raises if they are wrong
+        if self.keep is not None and self.keep < 0:
+            raise UsageError(f"keep must not be negative, but is {self.keep}")
 
 
 class Recording:
@@ -113,7 +119,8 @@ class Recording:
         self._left_out = LeftOutSteps(
             chosen_steps(options.steps, options.every), options.max_events, self._is_full
         )
-        self._joined = JoinedRows(fewer(LEFT_OUT_ROWS, options.max_bytes))
+        ring = writer if isinstance(writer, RingWriter) else None
+        self._kept = None if ring is None else KeptSteps(ring, self._put)
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
@@ -139,8 +146,6 @@ class Recording:
             assert self.session is not None
             self._pulse = Pulse(self._beat)
             self._pulse.start()
-        if self.session is not None:
-            self.session.summaries.step_follows()
         self._on_step(0)
         return self
 
@@ -163,11 +168,8 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
-        self.session.contexts.steps.before = partial(self._step_follows, self.session)
-        self.session.contexts.steps.joins = partial(self._joins, self.session)
-        self.session.summaries.keep(options=self.options, is_full=self._is_full)
+        follow_steps(self.session, self._left_out, self.options, self._is_full)
         self.session.contexts.steps.on_begin = self._on_step
-        self.session.contexts.steps.may_be_left_out = self._left_out.are_expected
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # facts about the run are in the file, whatever happens to the program
@@ -214,8 +216,11 @@ class Recording:
         session.stop(error)
         if error is not None:
             write_exception(session, error)
+        leaves = session.ids(session.source.leaves())
         try:
             session.close()
+            if self._kept is not None:
+                self._kept.end(leaves)
         finally:
             facts = {"exit": "ok" if error is None else described(error)}
             self._ending(session, facts if ending is None else ending)
@@ -331,20 +336,14 @@ class Recording:
         })  # fmt: skip
         self._marks += 1
 
-    def _step_follows(self, session: Session, number: int) -> None:
-        session.summaries.step_follows()
-        self._left_out.step_follows(session, number)
-
-    def _joins(self, session: Session) -> bool:
-        """Whether the step that begins now is left out, like the one before, and shares its row."""
-        alone = session.summaries.needs_row or not self._left_out.is_pausing
-        return self._joined.joins(alone=alone)
-
     def _on_step(self, number: int) -> None:
         session = self.session
         if session is not None:
             session.flush_if_due()
+            was_recorded = not self._left_out.is_paused
             self._left_out.step_begins(session, number)
+            if self._kept is not None:
+                self._kept.step_begins(session, was_recorded=was_recorded)
 
     def _on_task_end(self) -> None:
         session = self.session

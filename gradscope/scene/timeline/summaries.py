@@ -13,7 +13,7 @@ from gradscope.scene.timeline.run_words import summary_words
 MANY = 50
 """Number of measured steps from which a run is long, even if all its steps were recorded."""
 
-HEADS = ("loss", "gradient", "parameters", "update")
+HEADS = ("loss", "gradient norm", "weight norm", "update")
 
 
 def training_table(run: LongRun | None, rows: int) -> TableScene | None:
@@ -30,7 +30,7 @@ def training_table(run: LongRun | None, rows: int) -> TableScene | None:
         *[TableColumn("not finite")] * bad,
     )
     cells = tuple((*_cells(each), *[each.what * each.is_bad] * bad) for each in shown)
-    return TableScene("training", columns, cells, "; ".join(_notes(run, shown)))
+    return TableScene("training", columns, cells, "; ".join(_notes(run)))
 
 
 def _chosen(measured: Sequence[SummedUp], rows: int) -> list[SummedUp]:
@@ -71,10 +71,8 @@ def _value(value: float) -> str:
     return number(value) if isfinite(value) else "Inf" if value > 0 else "-Inf"
 
 
-def _notes(run: LongRun, shown: Sequence[SummedUp]) -> list[str]:
+def _notes(run: LongRun) -> list[str]:
     notes = [summary_words(run)]
-    if any(each.row.parameters for each in shown):
-        notes.append("gradient, parameters: norms; update: norm of the change, of the parameters'")
     if run.rank >= 0:
         notes.append(f"of rank {run.rank}")
     return notes

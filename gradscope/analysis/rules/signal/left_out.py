@@ -21,11 +21,11 @@ def found_in_left_out_steps(trace: Trace) -> Found | None:
         return None
     first, before = bad.first, bad.before
     message = (
-        f"{first.kind}: {first.what} {_were(first.what)} not finite in step {first.number:,}, "
+        f"{first.kind}: {first.what} {_were(first.what)} not finite in step {first.number}, "
         "which was not recorded"
     )
     if before is not None:
-        message += f"; all that was measured of step {before.number:,} was finite"
+        message += f"; all that was measured of step {before.number} was finite"
     return Found(
         message=message,
         site=Site(),
@@ -45,8 +45,8 @@ def _why(bad: FirstBad) -> str:
     between = bad.first.number - since
     why = "only summaries of steps that are left out are recorded, not the calls that produced it"
     if between > 0:
-        steps = f"steps {since:,} to {bad.first.number - 1:,}"
-        why += f"; nothing was measured of {steps if between > 1 else f'step {since:,}'}"
+        steps = f"steps {since} to {bad.first.number - 1}"
+        why += f"; nothing was measured of {steps if between > 1 else f'step {since}'}"
     return why
 
 

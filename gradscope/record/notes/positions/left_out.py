@@ -33,8 +33,8 @@ class LeftOutSteps:
         self._pause: Pause | None = None
 
     @property
-    def is_pausing(self) -> bool:
-        """Whether the current step is left out."""
+    def is_paused(self) -> bool:
+        """Whether nothing is recorded now."""
         return self._pause is not None
 
     def step_follows(self, session: Session, number: int) -> None:
