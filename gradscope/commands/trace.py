@@ -141,6 +141,14 @@ Keep = Annotated[
         metavar="N",
     ),
 ]
+Measures = Annotated[
+    bool,
+    _what_option(
+        "--summary/--no-summary",
+        help="Measure loss, gradients and parameters in 1% of the time, also in steps that are "
+        "left out.",
+    ),
+]
 Ranks = Annotated[
     str | None,
     _what_option(help="Of several ranks, record only these, as in 0,3.", metavar="R,…"),
@@ -207,6 +215,7 @@ def trace(
     max_bytes: MostBytes = None,
     native: Native = True,
     check_functions: ChecksFunctions = True,
+    summary: Measures = True,
     source: KeepsSource = True,
     keeps_arguments: KeepsArguments = True,
     stop_on: StopOn = None,
@@ -231,7 +240,8 @@ def trace(
         script=script[0], arguments=tuple(script[1:]), module=module, output=output,
         level=level, on=on, steps=steps, every=every, keep=keep, ranks=ranks,
         max_events=max_events, max_bytes=max_bytes, native=native,
-        check_functions=check_functions, source=source, keeps_arguments=keeps_arguments,
+        check_functions=check_functions, summary=summary, source=source,
+        keeps_arguments=keeps_arguments,
         debugger=live, ends=not gc.isenabled(),  # the process is gradscope's own
     )  # fmt: skip
     outcome = _outcome(options, say)

@@ -168,7 +168,12 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
-        follow_steps(self.session, self._left_out, self.options, self._is_full)
+        self.session.contexts.steps.may_be_left_out = self._left_out.are_expected
+        self.session.acts.summaries.keep(self.options, self._is_full)
+        follow_steps(
+            self.session.contexts.steps, self.session.acts.summaries, self._left_out,
+            partial(self._left_out.step_follows, self.session), self.options.max_bytes,
+        )  # fmt: skip
         self.session.contexts.steps.on_begin = self._on_step
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
@@ -284,7 +289,7 @@ class Recording:
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)
-        measured = session.summaries.facts()
+        measured = session.acts.summaries.facts()
         if measured:
             self._put("summary", measured)
         for why, counts in self._left_out.counts():
@@ -356,6 +361,7 @@ class Recording:
         self.writer.hide(secrets_of(options.arguments or getattr(sys, "argv", ())[1:]))
         kept = options.arguments if options.keeps_arguments else ()
         left_out = [ARGUMENTS] * (not options.keeps_arguments)
+        left_out += [schema.Source.TABLE] * (not options.source)
         facts = {
             "level": self.options.level,
             "script": self.options.script,
@@ -368,7 +374,7 @@ class Recording:
             "python": sys.version.split()[0],
             "written_every": WRITTEN_EVERY,
             **self.engine.facts(self.options.level),
-            "left_out": left_out + [schema.Source.TABLE] * (not options.source),
+            "left_out": left_out + [*schema.SUMMARIES] * (not options.summary),
             **self.options.extra,
         }
         for key, value in facts.items():

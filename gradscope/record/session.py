@@ -10,7 +10,6 @@ import numpy as np
 
 from gradscope.errors import RecordingError
 from gradscope.record.acts.source.backwards import StepsByBackward
-from gradscope.record.acts.summaries.step_summaries import StepSummaries
 from gradscope.record.acts.watching import WatchedActs
 from gradscope.record.notes.one_at_a_time import Alone
 from gradscope.record.notes.own_time import WRITING, OwnTimeClock
@@ -60,14 +59,13 @@ class Session:
         self.faults = Faults()
         self.own_time = OwnTimeClock()
         self.acts = WatchedActs(self)
-        self.summaries = StepSummaries(self, self.ids)
         self.steps = StepsByBackward(self.contexts, self.sites.is_machinery)
         self.task_ended: Callable[[], None] = self.flush_if_due
         self.closed: Callable[[], None] = _nothing  # called when nothing is read anymore
         self.not_finite: Callable[[], tuple[int, int]] = _none
         """Number of tensors so far with NaN or Inf, and of those with NaN. Called often."""
         self._pace = FlushPace(start)
-        self._closed = self._pausing = False
+        self._closed = False
         self.places: StopPlaces | None = None  # where the program can be stopped, if enabled
         self.module_paths: list[str] = []  # of known modules, by id
         self.source: RecordingSource = engine.watch(self)
@@ -80,8 +78,7 @@ class Session:
     def backward_ended(self, *, creates: bool) -> None:
         """Called at the end of an outermost backward, recorded or not; `creates`: create_graph."""
         if not self.contexts.steps.is_told:
-            if self.summaries.measures:
-                self.faults.guarded("a step was measured", self.summaries.backward_ended)
+            self.acts.measure_backward()
             self.steps.ended(sys._getframe(1), creates=creates)
         if self.acts.acts.on:
             self.acts.backward_ended()
@@ -96,7 +93,7 @@ class Session:
 
     def flush_if_due(self, *, wait: bool = True) -> None:
         """Flush if the wait is over, so that little is lost if the program crashes."""
-        if self._pace.is_due(seldom=self._pausing):
+        if self._pace.is_due():
             self._flush_if_open(wait=wait)
 
     def flush_before_waiting(self, is_new: bool) -> None:
@@ -128,7 +125,6 @@ class Session:
                 return False
             with self.own_time.working(WRITING):
                 # Rows that refer to others go first: threads may add both meanwhile.
-                self.summaries.flush(last=ends)
                 self.acts.flush(last=ends)
                 self.source.flush(last=ends)
                 self.contexts.flush()
@@ -143,12 +139,12 @@ class Session:
         """Pause recording."""
         pause = self.source.pause()  # first: its stand-ins may call those of acts
         self.acts.pause()
-        self._pausing = True
+        self._pace.is_seldom = True
         return pause
 
     def resume(self) -> None:
         """Resume recording."""
-        self._pausing = False
+        self._pace.is_seldom = False
         self.acts.resume()
         self.source.resume()
 
@@ -196,7 +192,6 @@ class Session:
         self.not_finite = _none
         self.contexts.steps.before = self.contexts.steps.on_begin = None
         self.acts.over()
-        self.summaries.over()
         self.source = Ended(self.source)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.ranks.whose import RankOf
-from gradscope.trace.schema import NONE, Step, StepSummary
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import NONE, GraphTask, Op, Step, StepSummary
 from gradscope.trace.trace import Trace
 
 
@@ -62,16 +63,16 @@ class LongRun:
     """The steps of a run. In a merged trace, the summaries are those of its first rank."""
 
     def __init__(self, trace: Trace) -> None:
-        recorded = steps(trace)
         ranks = trace.once(RankOf)
         self.rank: int = min(ranks.numbers) if ranks.numbers else NONE
         """The rank of the summaries; NONE in the trace of one process."""
-        self.recorded = frozenset(step.number for step in recorded)
-        """The numbers of the steps with recorded contents."""
-        left_out = sum(_counted(trace, why, "steps") for why in ("unwanted", "dropped"))
-        self.steps: int = len(self.recorded) + left_out - _counted(trace, "dropped", "in_part")
+        self.recorded = _recorded(trace)
+        """The numbers of the steps with recorded calls or backwards."""
+        left_out = sum(_counted(trace, why, "steps") for why in ("unwanted", "dropped", "let_go"))
+        counted = len(self.recorded) + left_out - _counted(trace, "dropped", "in_part")
+        self.steps: int = max(counted, _begun(trace, self.rank)) if left_out else counted
         """Number of steps that ran."""
-        if not left_out:  # also if the program was killed, so that they were not counted
+        if trace.truncated:  # those that were left out are not counted yet
             self.steps = max(self.steps, _begun(trace, self.rank))
         facts = trace.meta.get("summary", {})
         self.stride: int = max(int(facts.get("stride", 1)), 1)
@@ -89,17 +90,22 @@ class LongRun:
         return sum(each.row.parameters > 0 for each in self.measured)
 
 
+def _recorded(trace: Trace) -> frozenset[int]:
+    used = {*distinct(trace.table(GraphTask)["step"]).tolist()}
+    used.update(distinct(trace.table(Op)["step"]).tolist())
+    return frozenset(step.number for step in steps(trace) if step.id in used)
+
+
 def _counted(trace: Trace, why: str, what: str) -> int:
     return max(int(trace.meta.get(why, {}).get(what, 0)), 0)
 
 
 def _begun(trace: Trace, rank: int) -> int:
-    """The number of steps that ended while others were left out, by their rows."""
+    """The number of steps that ended, by their rows; the last row is often not a step."""
     table = trace.table(Step)
     own = _of_rank(trace.once(RankOf), rank, table["id"])
-    ended = own & (np.asarray(table["end"]) != NONE)
-    many = np.maximum(np.asarray(table["many"])[ended], 1)
-    return int(many.sum()) if bool((many > 1).any()) or trace.truncated else 0
+    joined = np.maximum(np.asarray(table["joined"])[own], 0)
+    return max(len(joined) + int(joined.sum()) - 1, 0)
 
 
 def _summed_up(trace: Trace, ranks: RankOf, rank: int) -> Sequence[SummedUp]:

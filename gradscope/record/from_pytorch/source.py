@@ -96,7 +96,7 @@ class PyTorchSource:
             listener.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)
-        summaries = watcher.engine.summary = watcher.modules.summary = session.summaries
+        summaries = watcher.engine.summary = watcher.modules.summary = session.acts.summaries
         summaries.start(look._replace(tensor=listener.tensors.number_of), _on_devices)
         watcher.start()
         if FUNCTIONAL_HOME not in sys.modules:

@@ -114,7 +114,7 @@ class RuntimeSource:
             memory, address, self.catalog.leaves.alive, of_nodes,
         )  # fmt: skip
         session.acts.start(torch, look)
-        session.summaries.start(look, None)
+        session.acts.summaries.start(look, None)
         self.modules.met, self.modules.names_buffers = [session.acts.met], True
         start_watching(self.probe)
         if self.ends is not None:

@@ -27,16 +27,15 @@ class FlushPace:
     def __init__(self, start: int) -> None:
         self.last = self._start = start
         self._wait = SOON
+        self.is_seldom = False
+        """Whether only summaries of steps are waiting. Each flush makes a file larger, so the waits
+        become longer in a long run."""
         self._left, self._looked = ACCOUNT, start
 
-    def is_due(self, *, seldom: bool = False) -> bool:
-        """Whether the wait is over. If so, the next wait is four times as long.
-
-        `seldom`: only summaries of steps are waiting. Each flush makes a file larger, so in a long
-        run the waits for them become longer.
-        """
+    def is_due(self) -> bool:
+        """Whether the wait is over. If so, the next wait is four times as long."""
         now = time.perf_counter_ns()
-        wait = max(self._wait, (now - self._start) // SELDOM) if seldom else self._wait
+        wait = max(self._wait, (now - self._start) // SELDOM) if self.is_seldom else self._wait
         due = now - self.last > wait
         if due:
             self._wait = min(4 * self._wait, CALM)

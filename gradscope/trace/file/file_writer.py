@@ -62,7 +62,7 @@ class WriteProgress:
     until: int = 0  # size at which also tables that are always written end
 
 
-RESERVE, LEAST = 8, 8_000
+RESERVE, LEAST = 8, 4_000
 """Part of the limit, and number of bytes at least, for summaries of steps after it is reached."""
 
 

@@ -60,7 +60,7 @@ HISTORY = {
     (
         1,
         18,
-    ): "step_summary, parameter_summary; step.many; meta.summary; rows of these tables and of "
+    ): "step_summary, parameter_summary; step.joined; meta.summary; rows of these tables and of "
     "step also after the limit of a file",
 }
 

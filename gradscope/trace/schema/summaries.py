@@ -45,3 +45,7 @@ class ParameterSummary(Row):
     update: float = math.nan  # norm of the update divided by that of the parameter before
     compared: int = 0  # elements that `update` was computed from; if not all: spread evenly
     bits: int = -1  # hash of its bytes after the step: equal for equal bytes; -1: not read
+
+
+SUMMARIES = (StepSummary.TABLE, ParameterSummary.TABLE)
+"""The tables that are empty with `--no-summary`."""

@@ -43,7 +43,7 @@ KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}
 KINDS["bfloat16"] = np.dtype("uint16")  # the upper half of a float32
 
 
-class Size(NamedTuple):
+class NormFound(NamedTuple):
     """What is measured of the elements of one tensor. `norm`: of the finite ones."""
 
     norm: float
@@ -51,10 +51,10 @@ class Size(NamedTuple):
     inf: int = 0
 
 
-UNREAD = Size(nan)
+UNREAD = NormFound(nan)
 
 
-class Elements(NamedTuple):
+class ReadElements(NamedTuple):
     """The elements of a dense tensor in the order of its memory, and their bytes."""
 
     array: Floats
@@ -76,7 +76,7 @@ class Elements(NamedTuple):
         return self.numbers(array.copy())
 
 
-def elements(tensor: Any, memory: Callable[[Any], memoryview | None]) -> Elements | None:
+def elements(tensor: Any, memory: Callable[[Any], memoryview | None]) -> ReadElements | None:
     """The elements of a tensor; None: they are not readable. `memory`: as in EngineLook."""
     tensor = local_part(tensor)
     kind = KINDS.get(str(tensor.dtype).rpartition(".")[2])
@@ -84,7 +84,7 @@ def elements(tensor: Any, memory: Callable[[Any], memoryview | None]) -> Element
     if there is None:
         return None
     array = np.frombuffer(there, kind)
-    return Elements(array, there) if array.size == tensor.numel() else None
+    return ReadElements(array, there) if array.size == tensor.numel() else None
 
 
 def squares(array: Floats) -> float:
@@ -99,7 +99,7 @@ def squares(array: Floats) -> float:
     return float(total) + float(np.dot(rest, rest))
 
 
-def size_of(read: Elements) -> Size:
+def size_of(read: ReadElements) -> NormFound:
     """The norm of a tensor, and the number of its elements that are not finite."""
     array = read.array
     with np.errstate(all="ignore"):
@@ -109,10 +109,10 @@ def size_of(read: Elements) -> Size:
             parts = (array[at : at + BLOCK] for at in range(0, array.size, BLOCK))
             total = sum(squares(read.numbers(part)) for part in parts)
         if isfinite(total) and (total > TINY or not array.any()):
-            return Size(rounded(sqrt(total)))
+            return NormFound(rounded(sqrt(total)))
         found = statistics(read.numbers(array))
     infinite = found.posinf + found.neginf
-    return Size(rounded(found.norm), found.nan, infinite)
+    return NormFound(rounded(found.norm), found.nan, infinite)
 
 
 def moved(before: Floats, now: Floats) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradscope.record.acts.summaries.measures import UNREAD, Size, ratio, rounded
+from gradscope.record.acts.summaries.measures import UNREAD, NormFound, ratio, rounded
 from gradscope.trace.schema import ParameterSummary, StepSummary
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ class MeasuredParameter(NamedTuple):
     """One parameter. `gradient`: None if it has none."""
 
     tensor: int
-    gradient: Size | Look | None
-    weight: Size | Look
+    gradient: NormFound | Look | None
+    weight: NormFound | Look
     moved: float  # the sum of squares of the differences of the compared elements; NaN: none
     before: float  # the sum of squares of these elements before the step
     compared: int
@@ -47,11 +47,11 @@ class MeasuredStep:
         yield from (each for each in (*sizes, *self.roots) if type(each) is int)
 
 
-class Results:
+class DeviceResults:
     """The results of measurements on devices. `columns`: of looks that have arrived."""
 
     def __init__(self, looks: Sequence[Look], columns: Any) -> None:
-        self._sizes, self._values = dict[Look, Size](), dict[Look, float]()
+        self._sizes, self._values = dict[Look, NormFound](), dict[Look, float]()
         if columns is None:
             return
         names = ("size", "nan", "posinf", "neginf", "mean", "rms")
@@ -59,12 +59,12 @@ class Results:
         for look, size, nans, above, below, mean, rms in zip(looks, *cells, strict=True):
             finite = size - nans - above - below
             norm = 0.0 if not size else rounded(rms * sqrt(finite)) if finite else nan
-            self._sizes[look] = Size(norm, nans, above + below)
+            self._sizes[look] = NormFound(norm, nans, above + below)
             self._values[look] = nan if nans else inf if above else -inf if below else mean
 
-    def size(self, part: Size | Look | None) -> Size:
+    def size(self, part: NormFound | Look | None) -> NormFound:
         """What was measured of a tensor."""
-        if isinstance(part, Size):
+        if isinstance(part, NormFound):
             return part
         return UNREAD if part is None else self._sizes.get(part, UNREAD)
 
@@ -73,10 +73,10 @@ class Results:
         return self._values.get(root, nan) if type(root) is int else root
 
 
-NO_RESULTS = Results((), None)
+NO_RESULTS = DeviceResults((), None)
 
 
-def summary_row(step: MeasuredStep, results: Results) -> StepSummary:
+def summary_row(step: MeasuredStep, results: DeviceResults) -> StepSummary:
     """The row of a step."""
     gradients = [results.size(each.gradient) for each in step.parameters]
     weights = [results.size(each.weight) for each in step.parameters]
@@ -96,7 +96,7 @@ def summary_row(step: MeasuredStep, results: Results) -> StepSummary:
     )
 
 
-def parameter_rows(step: MeasuredStep, results: Results) -> Iterator[ParameterSummary]:
+def parameter_rows(step: MeasuredStep, results: DeviceResults) -> Iterator[ParameterSummary]:
     """The rows of the parameters of a step."""
     for each in step.parameters:
         if each.tensor < 0:  # it has no row in a full file

@@ -14,8 +14,8 @@ from gradscope.record.acts.notes import NOBODY, EngineLook, leaves_of
 from gradscope.record.acts.summaries.measures import (
     NO_BITS,
     UNREAD,
-    Elements,
-    Size,
+    NormFound,
+    ReadElements,
     bits,
     elements,
     moved,
@@ -24,9 +24,9 @@ from gradscope.record.acts.summaries.measures import (
 from gradscope.record.acts.summaries.pace import SummaryPace
 from gradscope.record.acts.summaries.rows import (
     NO_RESULTS,
+    DeviceResults,
     MeasuredParameter,
     MeasuredStep,
-    Results,
     columns_of_rows,
     parameter_rows,
     summary_row,
@@ -95,8 +95,8 @@ class Limits(Protocol):
 class StepSummaries:
     """The summaries of one recording. It is called also while the recording is paused."""
 
-    def __init__(self, session: ActsSession, ids: Callable[[Any], Any]) -> None:
-        self._session, self._ids = session, ids
+    def __init__(self, session: ActsSession) -> None:
+        self._session = session
         self._look = NOBODY
         self._devices: Callable[[], MeasuresOnDevices] | None = None
         self._on_devices: MeasuresOnDevices | None = None
@@ -225,8 +225,8 @@ class StepSummaries:
         self, leaf: Any, before: tuple[int, Any] | None, most: int
     ) -> MeasuredParameter | None:
         read = self._elements(leaf)
-        gradient: Size | int | None = None
-        weight: Size | int
+        gradient: NormFound | int | None = None
+        weight: NormFound | int
         compared, hashed, moves = 0, NO_BITS, (nan, nan)
         given = gradient_of(leaf)
         if read is not None:
@@ -248,7 +248,7 @@ class StepSummaries:
 
     # -- access to tensors ----------------------------------------------------------------------
 
-    def _elements(self, tensor: Any) -> Elements | None:
+    def _elements(self, tensor: Any) -> ReadElements | None:
         return elements(tensor, self._look.memory) if tensor.device.type == "cpu" else None
 
     def _value(self, tensor: Any) -> float | int | None:
@@ -273,7 +273,7 @@ class StepSummaries:
             return known[1]
         if self.is_full():
             return NONE
-        number = int(self._ids([self._look.tensor(leaf)])[0])
+        number = int(self._look.ids([self._look.tensor(leaf)])[0])
         self._tensors[id(leaf)] = ref(leaf), number
         return number
 
@@ -293,7 +293,7 @@ class StepSummaries:
             if table:
                 self._session.writer.block(type(table[0]), columns_of_rows(table))
 
-    def _arrived(self, *, last: bool) -> tuple[list[MeasuredStep], Results]:
+    def _arrived(self, *, last: bool) -> tuple[list[MeasuredStep], DeviceResults]:
         """The steps whose results are there."""
         devices = self._on_devices
         if devices is None:
@@ -313,7 +313,7 @@ class StepSummaries:
             else:
                 waiting.append(step)
         self._waiting = waiting
-        return ready, Results(looks, devices.columns(_array(looks)) if looks else None)
+        return ready, DeviceResults(looks, devices.columns(_array(looks)) if looks else None)
 
     def facts(self) -> dict[str, int]:
         """For `meta.summary`: how many steps were measured; empty if none was."""
@@ -329,7 +329,7 @@ class StepSummaries:
         self.on = self.measures = self.reads_loss = False
         self._look, self._devices, self._on_devices = NOBODY, None, None
         self.is_full = bool
-        del self._session, self._ids
+        del self._session
 
 
 def _array(numbers: list[int]) -> Any:

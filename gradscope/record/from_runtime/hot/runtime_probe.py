@@ -55,7 +55,7 @@ class RuntimeProbe(CallNotes, BackwardNotes, RankNotes, ProgramNotes):
         BackwardNotes.__init__(self, session, catalog)
         RankNotes.__init__(self, session, catalog, dtype_name)
         ProgramNotes.__init__(self, session.contexts, session.acts, modules)
-        self.summary, self.faults = session.summaries, session.faults
+        self.summary, self.faults = session.acts.summaries, session.faults
         self.clock = perf_counter_ns
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
         self.replays: Any = None  # receives replays of captured steps

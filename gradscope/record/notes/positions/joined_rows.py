@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradscope.record.notes.log import Ints
+
 LEFT_OUT_ROWS = 1 << 16
 """Number of left-out steps that have rows of their own."""
 
@@ -14,25 +23,26 @@ def fewer(rows: int, max_bytes: int | None) -> int:
 
 
 class JoinedRows:
-    """Decides which left-out steps belong to the row of the step before.
+    """Decides which left-out steps belong to the row of the step before, and counts them.
 
     The first `most` left-out steps have rows of their own; later, a row stands for 2, 4, 8, … of
-    them. The number of rows grows like the logarithm of the number of steps.
+    them. The number of rows grows like the logarithm of the number of steps. `is_alone` returns
+    whether the step that begins now must have a row of its own.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, is_alone: Callable[[], bool]) -> None:
         self._most = self._limit = most
+        self._is_alone = is_alone
         self._rows = 0
         self._in_row = 0
         self._was_alone = True
+        self._counts: dict[int, int] = {}  # further steps in rows, by id
         self.stride = 1
         """Largest number of steps in one row."""
 
-    def joins(self, *, alone: bool) -> bool:
-        """Whether the step that begins now belongs to the row of the one before.
-
-        `alone`: it must have a row of its own.
-        """
+    def joins(self) -> bool:
+        """Whether the step that begins now belongs to the row of the one before."""
+        alone = self._is_alone()
         joins = not (alone or self._was_alone) and self._in_row < self.stride
         self._was_alone = alone
         if joins:
@@ -44,3 +54,16 @@ class JoinedRows:
             self.stride *= 2
             self._limit += self._most // 2
         return False
+
+    def add(self, row: int) -> None:
+        """Count one more step in the row with this id."""
+        self._counts[row] = self._counts.get(row, 0) + 1
+
+    def take(self, last: int) -> Ints:
+        """The ids of rows with several steps, and the numbers of further steps.
+
+        `last`: the row that may get more.
+        """
+        counts = np.array([*self._counts.items()], np.int64).T
+        self._counts = {row: many for row, many in self._counts.items() if row == last}
+        return counts

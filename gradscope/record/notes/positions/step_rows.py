@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gradscope.record.notes.positions.joined_rows import LEFT_OUT_ROWS, JoinedRows, fewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.acts.summaries.step_summaries import Limits
-    from gradscope.record.notes.positions.left_out import LeftOutSteps
-    from gradscope.record.session import Session
+    from gradscope.record.acts.summaries.step_summaries import StepSummaries
+    from gradscope.record.notes.positions.training_steps import Steps
+
+
+class Pauses(Protocol):
+    """Leaves out steps."""
+
+    @property
+    def is_paused(self) -> bool: ...
 
 
 def follow_steps(
-    session: Session, left_out: LeftOutSteps, options: Limits, is_full: Callable[[], bool]
+    steps: Steps,
+    summaries: StepSummaries,
+    left_out: Pauses,
+    follows: Callable[[int], None],
+    max_bytes: int | None,
 ) -> None:
-    """Let the steps of a session be left out and summed up."""
-    steps, joined = session.contexts.steps, JoinedRows(fewer(LEFT_OUT_ROWS, options.max_bytes))
-    session.summaries.keep(options, is_full)
-    steps.before = partial(_follows, session, left_out)
-    steps.joins = partial(_joins, session, left_out, joined)
-    steps.may_be_left_out = left_out.are_expected
-    session.summaries.step_follows()  # the first one
+    """Let steps be left out and summed up. `follows` is called before each step begins."""
+    rows = fewer(LEFT_OUT_ROWS, max_bytes)
+    steps.before = partial(_follows, summaries, follows)
+    steps.joined = JoinedRows(rows, partial(_is_alone, summaries, left_out))
+    summaries.step_follows()  # the first one
 
 
-def _follows(session: Session, left_out: LeftOutSteps, number: int) -> None:
-    session.summaries.step_follows()
-    left_out.step_follows(session, number)
+def _follows(summaries: StepSummaries, follows: Callable[[int], None], number: int) -> None:
+    summaries.step_follows()
+    follows(number)
 
 
-def _joins(session: Session, left_out: LeftOutSteps, joined: JoinedRows) -> bool:
-    """Whether the step that begins now is left out, like the one before, and shares its row."""
-    alone = session.summaries.needs_row or not left_out.is_paused
-    return joined.joins(alone=alone)
+def _is_alone(summaries: StepSummaries, left_out: Pauses) -> bool:
+    """Whether the step that begins now is recorded or measured, so that it has its own row."""
+    return summaries.needs_row or not left_out.is_paused

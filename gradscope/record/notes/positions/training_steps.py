@@ -15,6 +15,7 @@ from gradscope.trace.schema import NONE, Step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradscope.record.notes.positions.joined_rows import JoinedRows
     from gradscope.record.notes.positions.thread_places import ThreadPlaces
     from gradscope.trace.writer import Writer
 
@@ -42,9 +43,8 @@ class Steps:
         """Called with the number of each new step, except with `begin_quietly`."""
         self.before: Callable[[int], None] | None = None
         """Likewise, before it begins."""
-        self.joins: Callable[[], bool] | None = None
-        """Returns whether the step that begins now belongs to the row of the one before."""
-        self._joined: dict[int, int] = {}  # number of steps in rows that have several, by id
+        self.joined: JoinedRows | None = None
+        """Decides which steps share a row."""
         self.moments: list[int] = []
         """The start of each step."""
         self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
@@ -62,8 +62,12 @@ class Steps:
         if self.before is not None:
             self.before(following if number is None else number)
         follows = (number is None or number == following) and at is None
-        if self.joins is not None and self.joins() and follows:
-            self._join()
+        joined = self.joined
+        if joined is not None and joined.joins() and follows:
+            self.is_over = False
+            with self._lock:
+                self.number += 1
+                joined.add(self.id)
         else:
             self.begin_quietly(number, at)
         if self.on_begin is not None:
@@ -85,13 +89,6 @@ class Steps:
             for state in list(self._threads.known):
                 state.context = 0
 
-    def _join(self) -> None:
-        """Begin the next step in the row of the current one."""
-        self.is_over = False
-        with self._lock:
-            self.number += 1
-            self._joined[self.id] = self._joined.get(self.id, 1) + 1
-
     def at(self, t: Any) -> Any:
         """The ids of the steps that were running at these times."""
         new = self.moments[len(self._begins) :]
@@ -109,10 +106,10 @@ class Steps:
         new = self._new.take()
         put(self._writer, Step, ("id", "number", "begin"), new)
         put(self._writer, Step, ("id", "end"), self._ended(new), amend=True)
-        with self._lock:
-            joined = np.array([*self._joined.items()], np.int64).T
-            self._joined = {id: many for id, many in self._joined.items() if id == self.id}
-        put(self._writer, Step, ("id", "many"), joined, amend=True)
+        if self.joined is not None:
+            with self._lock:
+                joined = self.joined.take(self.id)
+            put(self._writer, Step, ("id", "joined"), joined, amend=True)
 
     def _ended(self, new: Ints) -> Ints:
         """Steps that have ended, and when: when the next began, or at the end."""
