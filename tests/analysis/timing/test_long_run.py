@@ -67,7 +67,7 @@ def test_a_step_that_was_left_out_is_named_with_the_command_that_records_it() ->
     assert found[0].steps == (6,)
 
 
-HEALTHY = {
+HEALTHY: dict[str, list[StepSummary | None]] = {
     "finite": [FINE] * 10,
     "a GradScaler that skips steps": [
         FINE, changed(FINE, gradient_inf=3), changed(FINE, gradient_nan=1), *[FINE] * 7,

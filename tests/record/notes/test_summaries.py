@@ -219,7 +219,7 @@ def test_measurements_take_their_share_of_the_time(monkeypatch: pytest.MonkeyPat
     spent, places = 0, []
     for step in range(10_000):
         now[0] += 1_000
-        if chosen.is_due():
+        if chosen.is_due(now[0]):
             began = now[0]
             now[0] += 500
             spent += 500
@@ -236,7 +236,7 @@ def test_rows_become_fewer_in_a_very_long_run(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pace, "perf_counter_ns", lambda: 0)
     chosen, rows = SummaryPace(first=1, share=100, most=1 << 10), 0
     for _ in range(200_000):
-        if chosen.is_due():
+        if chosen.is_due(0):
             chosen.took(0, rows=5)
             rows += 5
 

@@ -9,6 +9,7 @@ again with care (notes/statistics.py).
 
 from __future__ import annotations
 
+from functools import cache
 from math import isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -39,7 +40,9 @@ RUN = 64
 
 DIGITS = 6
 
-KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}
+KINDS: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name) for name in ("float32", "float64", "float16")
+}
 KINDS["bfloat16"] = np.dtype("uint16")  # the upper half of a float32
 
 
@@ -79,12 +82,17 @@ class ReadElements(NamedTuple):
 def elements(tensor: Any, memory: Callable[[Any], memoryview | None]) -> ReadElements | None:
     """The elements of a tensor; None: they are not readable. `memory`: as in EngineLook."""
     tensor = local_part(tensor)
-    kind = KINDS.get(str(tensor.dtype).rpartition(".")[2])
+    kind = _kind(tensor.dtype)
     there = None if kind is None else memory(tensor)
     if there is None:
         return None
     array = np.frombuffer(there, kind)
     return ReadElements(array, there) if array.size == tensor.numel() else None
+
+
+@cache
+def _kind(dtype: Any) -> np.dtype[Any] | None:
+    return KINDS.get(str(dtype).rpartition(".")[2])
 
 
 def squares(array: Floats) -> float:

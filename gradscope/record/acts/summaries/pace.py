@@ -29,12 +29,12 @@ class SummaryPace:
         """Begin to choose fewer steps from this number of rows on."""
         self._most = self.limit = most
 
-    def is_due(self) -> bool:
+    def is_due(self, now: int) -> bool:
         """Whether the step that begins now is measured. Called once for each step."""
         self._since += 1
-        if self.measured < self._first:
-            return True
-        return self._since >= self.stride and perf_counter_ns() >= self._next
+        if now < self._next and self.measured >= self._first:  # the usual case
+            return False
+        return self._since >= self.stride or self.measured < self._first
 
     def took(self, began: int, rows: int = 1, nanoseconds: int = 0) -> None:
         """A measurement that began at this time, or took this long, is over."""

@@ -106,7 +106,7 @@ class StepSummaries:
         self.measures = False
         """Whether the parameters of the current step are measured."""
         self.reads_loss = False
-        """Whether the loss of the current step is read."""
+        """Whether the loss of the current step is read. If not, nothing of it is measured."""
         self.parameters, self.losses = SummaryPace(**PARAMETERS), SummaryPace(**LOSSES)
         self._current: MeasuredStep | None = None
         self._done: list[MeasuredStep] = []
@@ -130,17 +130,12 @@ class StepSummaries:
 
     def step_follows(self) -> None:
         """Called before a step begins: choose what is measured of it."""
-        self._ended()
-        if not self.on:
-            return
-        self.measures = self.parameters.is_due()
-        due = self.losses.is_due()
-        self.reads_loss = self.measures or due
-
-    @property
-    def needs_row(self) -> bool:
-        """Whether the step that follows must have a row of its own."""
-        return self.measures or self.reads_loss
+        if self._current is not None:
+            self._ended()
+        if self.on:
+            now = perf_counter_ns()
+            self.measures = self.parameters.is_due(now)
+            self.reads_loss = self.losses.is_due(now) or self.measures
 
     def _ended(self) -> None:
         current, self._current = self._current, None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gradscope.record.notes.log import Ints
 
 LEFT_OUT_ROWS = 1 << 16
-"""Number of left-out steps that have rows of their own."""
+"""Number of steps that have rows of their own, even if they are left out."""
 
 USUAL, FEWEST = 256 << 20, 1 << 8
 
@@ -25,8 +25,8 @@ def fewer(rows: int, max_bytes: int | None) -> int:
 class JoinedRows:
     """Decides which left-out steps belong to the row of the step before, and counts them.
 
-    The first `most` left-out steps have rows of their own; later, a row stands for 2, 4, 8, … of
-    them. The number of rows grows like the logarithm of the number of steps. `is_alone` returns
+    The first `most` steps have rows of their own; later, a row stands for 2, 4, 8, … of those that
+    are left out. The number of rows grows like the logarithm of the number of steps. `is_alone` returns
     whether the step that begins now must have a row of its own.
     """
 
@@ -42,6 +42,9 @@ class JoinedRows:
 
     def joins(self) -> bool:
         """Whether the step that begins now belongs to the row of the one before."""
+        if self.stride == 1:  # the usual case
+            self._add_row()
+            return False
         alone = self._is_alone()
         joins = not (alone or self._was_alone) and self._in_row < self.stride
         self._was_alone = alone
@@ -49,11 +52,14 @@ class JoinedRows:
             self._in_row += 1
             return True
         self._in_row = 1
+        self._add_row()
+        return False
+
+    def _add_row(self) -> None:
         self._rows += 1
         if self._rows > self._limit:
             self.stride *= 2
             self._limit += self._most // 2
-        return False
 
     def add(self, row: int) -> None:
         """Count one more step in the row with this id."""

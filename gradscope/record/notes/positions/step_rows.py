@@ -42,4 +42,4 @@ def _follows(summaries: StepSummaries, follows: Callable[[int], None], number: i
 
 def _is_alone(summaries: StepSummaries, left_out: Pauses) -> bool:
     """Whether the step that begins now is recorded or measured, so that it has its own row."""
-    return summaries.needs_row or not left_out.is_paused
+    return summaries.reads_loss or not left_out.is_paused
