@@ -26,8 +26,8 @@ class JoinedRows:
     """Decides which left-out steps belong to the row of the step before, and counts them.
 
     The first `most` steps have rows of their own; later, a row stands for 2, 4, 8, … of those that
-    are left out. The number of rows grows like the logarithm of the number of steps. `is_alone` returns
-    whether the step that begins now must have a row of its own.
+    are left out. The number of rows grows like the logarithm of the number of steps. `is_alone`
+    returns whether the step that begins now must have a row of its own.
     """
 
     def __init__(self, most: int, is_alone: Callable[[], bool]) -> None:
