@@ -10,6 +10,7 @@ from gradscope.record.acts.data.of_loaders import LoaderActs
 from gradscope.record.acts.kept.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, ActNotes
 from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
+from gradscope.record.acts.numbers.summaries.step_summaries import StepSummaries
 from gradscope.record.acts.of_copies import CopyActs
 from gradscope.record.acts.of_functions import FunctionActs
 from gradscope.record.acts.of_modules import LOOKS, ModuleActs
@@ -17,7 +18,6 @@ from gradscope.record.acts.of_optimizers import OptimizerActs
 from gradscope.record.acts.of_programs import ProgramActs
 from gradscope.record.acts.of_tensors import TensorActs
 from gradscope.record.acts.stand_ins import StandIns
-from gradscope.record.acts.summaries.step_summaries import StepSummaries
 from gradscope.record.process.ranks import this_process
 
 if TYPE_CHECKING:

@@ -42,10 +42,10 @@ def _chosen(measured: Sequence[SummedUp], rows: int) -> list[SummedUp]:
     most = min(max(rows, 2), len(whole))
     first, end = whole[0].number, whole[-1].number
     places = [first + (end - first) * place / max(most - 1, 1) for place in range(most)]
-    chosen = {id(each): each for each in (_nearest(whole, place) for place in places)}
+    chosen = {each.step.id: each for each in (_nearest(whole, place) for place in places)}
     bad = next((each for each in measured if each.is_bad), None)
     if bad is not None:
-        chosen[id(bad)] = bad
+        chosen[bad.step.id] = bad
     return sorted(chosen.values(), key=lambda each: (each.step.begin, each.number))
 
 

@@ -12,9 +12,15 @@ import pytest
 import gradscope
 import gradscope.runtime as torch
 from gradscope.analysis.timing.long_run import LongRun
-from gradscope.record.acts.summaries import pace, step_summaries
-from gradscope.record.acts.summaries.measures import ReadElements, bits, ratio, size_of, squares
-from gradscope.record.acts.summaries.pace import SummaryPace
+from gradscope.record.acts.numbers.summaries import pace, step_summaries
+from gradscope.record.acts.numbers.summaries.measures import (
+    ReadElements,
+    bits,
+    ratio,
+    size_of,
+    squares,
+)
+from gradscope.record.acts.numbers.summaries.pace import SummaryPace
 from gradscope.record.notes.positions.joined_rows import JoinedRows
 from gradscope.runtime import nn
 from gradscope.trace.file import file_writer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gradscope
-from gradscope.record.acts.summaries import step_summaries
+from gradscope.record.acts.numbers.summaries import step_summaries
 from gradscope.trace.schema import ParameterSummary, StepSummary
 from gradscope.trace.trace import Trace
 

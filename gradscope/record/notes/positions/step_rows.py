@@ -10,7 +10,7 @@ from gradscope.record.notes.positions.joined_rows import LEFT_OUT_ROWS, JoinedRo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradscope.record.acts.summaries.step_summaries import StepSummaries
+    from gradscope.record.acts.numbers.summaries.step_summaries import StepSummaries
     from gradscope.record.notes.positions.training_steps import Steps
 
 

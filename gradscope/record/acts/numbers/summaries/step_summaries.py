@@ -11,7 +11,7 @@ from weakref import ref
 import numpy as np
 
 from gradscope.record.acts.notes import NOBODY, EngineLook, leaves_of
-from gradscope.record.acts.summaries.measures import (
+from gradscope.record.acts.numbers.summaries.measures import (
     NO_BITS,
     UNREAD,
     NormFound,
@@ -21,8 +21,8 @@ from gradscope.record.acts.summaries.measures import (
     moved,
     size_of,
 )
-from gradscope.record.acts.summaries.pace import SummaryPace
-from gradscope.record.acts.summaries.rows import (
+from gradscope.record.acts.numbers.summaries.pace import SummaryPace
+from gradscope.record.acts.numbers.summaries.rows import (
     NO_RESULTS,
     DeviceResults,
     MeasuredParameter,

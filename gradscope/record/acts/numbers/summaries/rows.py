@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradscope.record.acts.summaries.measures import UNREAD, NormFound, ratio, rounded
+from gradscope.record.acts.numbers.summaries.measures import UNREAD, NormFound, ratio, rounded
 from gradscope.trace.schema import ParameterSummary, StepSummary
 
 if TYPE_CHECKING:
