@@ -170,13 +170,11 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
-        self.session.contexts.steps.may_be_left_out = self._left_out.are_expected
-        self.session.acts.summaries.keep(self.options, self._is_full)
-        follow_steps(
-            self.session.contexts.steps, self.session.acts.summaries, self._left_out,
-            partial(self._left_out.step_follows, self.session), self.options.max_bytes,
-        )  # fmt: skip
-        self.session.contexts.steps.on_begin = self._on_step
+        steps, summaries = self.session.contexts.steps, self.session.acts.summaries
+        steps.may_be_left_out, steps.on_begin = self._left_out.are_expected, self._on_step
+        summaries.keep(self.options, self._is_full)
+        follows = partial(self._left_out.step_follows, self.session)
+        follow_steps(steps, summaries, self._left_out, follows, self.options.max_bytes)
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # facts about the run are in the file, whatever happens to the program
@@ -291,8 +289,7 @@ class Recording:
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)
-        measured = session.acts.summaries.facts()
-        if measured:
+        if measured := session.acts.summaries.facts():
             self._put("summary", measured)
         for why, counts in self._left_out.counts():
             self._put(why, counts)
