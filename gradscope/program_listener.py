@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Protocol
 
@@ -15,6 +16,24 @@ def is_nested(frame: FrameType) -> bool:
     while caller is not None and caller.f_code is not code:
         caller = caller.f_back
     return caller is not None
+
+
+class SummaryListener(Protocol):
+    """Measures some steps, whether they are recorded or not."""
+
+    measures: bool
+    """Whether the optimizer of the current step is reported."""
+    reads_loss: bool
+    """Whether the outermost backwards of the current step are reported."""
+
+    def roots(self, tensors: Sequence[Any]) -> None:
+        """An outermost backward begins at these tensors."""
+
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer will write its parameters."""
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has written its parameters."""
 
 
 class ProgramListener(Protocol):

@@ -20,6 +20,7 @@ from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import Rule, choose
 from gradscope.analysis.timing.by_line import LineTiming, timing_by_line
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
+from gradscope.analysis.timing.long_run import LongRun
 from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.errors import fault_text
 from gradscope.trace.file.progress import tell
@@ -108,6 +109,7 @@ class Report:
     waits: RankWaits = NO_WAITS  # of a merged trace
     ranks: tuple[RanksAlike, ...] = ()  # of a merged trace: groups that did the same
     compiled: CompiledFacts = NOTHING_COMPILED
+    run: LongRun | None = None  # all steps, also those that were left out
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run
@@ -162,6 +164,7 @@ def inspect(
         compiled=guard.tried("compiled regions", lambda: compiled(trace), NOTHING_COMPILED),
         ranks=guard.tried("groups of ranks", lambda: ranks_alike(trace), ()),
         waits=guard.tried("waits between ranks", lambda: trace.once(rank_waits), NO_WAITS),
+        run=guard.tried("summaries of steps", lambda: trace.once(LongRun), None),
         known=tuple(each for each in found if each.id in before),
         gone=len(before - {each.id for each in found}),
         faults=tuple(guard.faults),

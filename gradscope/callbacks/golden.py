@@ -18,7 +18,7 @@ from gradscope.scene.differences import differences_scene
 from gradscope.trace.assemble import assemble
 from gradscope.trace.load_save import load, save
 from gradscope.trace.ragged import take
-from gradscope.trace.schema import Meta, String, Value
+from gradscope.trace.schema import Meta, ParameterSummary, StepSummary, String, Value
 from gradscope.trace.table import Block
 from gradscope.trace.trace import Trace
 
@@ -80,6 +80,10 @@ def _of_graph(comparison: Comparison) -> Comparison:
     return Comparison(tuple(sections), (), comparison.moved, comparison.same)
 
 
+WITHOUT = {Value.TABLE, StepSummary.TABLE, ParameterSummary.TABLE}
+"""Tables of values."""
+
+
 def _kept(trace: Trace) -> Trace:
     """The trace without values and without the time and place of the recording."""
     meta = list(trace.rows(Meta))
@@ -90,7 +94,7 @@ def _kept(trace: Trace) -> Trace:
         rows = np.arange(len(table), dtype=np.int64)
         if name == Meta.TABLE:
             rows = np.array(kept, np.int64)
-        elif name == Value.TABLE:
+        elif name in WITHOUT:
             rows = rows[:0]
         data = {column: take(cells, rows) for column, cells in table.data.items()}
         if name == String.TABLE:

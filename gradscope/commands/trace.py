@@ -25,6 +25,7 @@ from gradscope.commands.options.recording import (
     KeepsArguments,
     KeepsSource,
     Level,
+    Measures,
     MostBytes,
     MostEvents,
     Native,
@@ -81,6 +82,7 @@ def trace(
     max_bytes: MostBytes = None,
     native: Native = True,
     check_functions: ChecksFunctions = True,
+    summary: Measures = True,
     source: KeepsSource = True,
     keeps_arguments: KeepsArguments = True,
     stop_on: StopOn = None,
@@ -108,7 +110,8 @@ def trace(
         level=level, on=on, steps=steps, every=every, keep=keep, ranks=ranks,
         around=told, finder=finder,
         max_events=max_events, max_bytes=max_bytes, native=native,
-        check_functions=check_functions, source=source, keeps_arguments=keeps_arguments,
+        check_functions=check_functions, summary=summary, source=source,
+        keeps_arguments=keeps_arguments,
         debugger=live, ends=not gc.isenabled(),  # the process is gradscope's own
     )  # fmt: skip
     outcome = _outcome(options, say)

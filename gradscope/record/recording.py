@@ -19,6 +19,7 @@ from gradscope.errors import RecordingError, UsageError
 from gradscope.record.notes.positions.chosen_steps import chosen_steps
 from gradscope.record.notes.positions.kept_steps import KeptSteps
 from gradscope.record.notes.positions.left_out import LeftOutSteps
+from gradscope.record.notes.positions.step_rows import follow_steps
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
 from gradscope.record.process.claim import (
@@ -69,8 +70,9 @@ class Options:
     and those `around` the first "nan" or "inf" and each "spike" of the gradients. `native`:
     read the memory of PyTorch's engine directly. `check_functions`: from level `engine` on, compare
     the backwards of custom Functions with the derivatives of their forwards, which run once more on
-    copies when the recording ends. `source` and `keeps_arguments`: store the text of the program,
-    and its arguments, in the trace.
+    copies when the recording ends. `summary`: measure steps, also left-out ones, in 1 % of the
+    time. `source` and `keeps_arguments`: store the text of the program, and its arguments, in the
+    trace.
     """
 
     level: str = "engine"
@@ -83,6 +85,7 @@ class Options:
     native: bool = True
     check_functions: bool = True
     source: bool = True
+    summary: bool = True
     script: str = ""
     arguments: tuple[str, ...] = ()
     keeps_arguments: bool = True
@@ -114,10 +117,9 @@ class Recording:
         self.trouble = ""  # why the trace is incomplete, if it could not be written
         self.complain: Callable[[str], None] = complain  # prints `trouble`
         self.look: Callable[[], None] = lambda: None  # called periodically, by a separate thread
+        self._is_full = partial(getattr, writer, "is_full", False)
         self._left_out = LeftOutSteps(
-            chosen_steps(options.steps, options.every),
-            options.max_events,
-            partial(getattr, writer, "is_full", False),
+            chosen_steps(options.steps, options.every), options.max_events, self._is_full
         )
         ring = writer if isinstance(writer, RingWriter) else None
         self._kept = None if ring is None else KeptSteps(ring, self._put, options.around)
@@ -168,9 +170,11 @@ class Recording:
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
-        self.session.contexts.steps.before = partial(self._left_out.step_follows, self.session)
-        self.session.contexts.steps.on_begin = self._on_step
-        self.session.contexts.steps.may_be_left_out = self._left_out.are_expected
+        steps, summaries = self.session.contexts.steps, self.session.acts.summaries
+        steps.may_be_left_out, steps.on_begin = self._left_out.are_expected, self._on_step
+        summaries.keep(self.options, self._is_full)
+        follows = partial(self._left_out.step_follows, self.session)
+        follow_steps(steps, summaries, self._left_out, follows, self.options.max_bytes)
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # facts about the run are in the file, whatever happens to the program
@@ -285,6 +289,8 @@ class Recording:
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)
+        if measured := session.acts.summaries.facts():
+            self._put("summary", measured)
         for why, counts in self._left_out.counts():
             self._put(why, counts)
 
@@ -359,6 +365,7 @@ class Recording:
         self.writer.hide(secrets_of(options.arguments or getattr(sys, "argv", ())[1:]))
         kept = options.arguments if options.keeps_arguments else ()
         left_out = [ARGUMENTS] * (not options.keeps_arguments)
+        left_out += [schema.Source.TABLE] * (not options.source)
         facts = {
             "level": self.options.level,
             "script": self.options.script,
@@ -371,7 +378,7 @@ class Recording:
             "python": sys.version.split()[0],
             "written_every": WRITTEN_EVERY,
             **self.engine.facts(self.options.level),
-            "left_out": left_out + [schema.Source.TABLE] * (not options.source),
+            "left_out": left_out + [*schema.SUMMARIES] * (not options.summary),
             **self.options.extra,
         }
         for key, value in facts.items():

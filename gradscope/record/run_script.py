@@ -99,6 +99,7 @@ class TraceOptions:
     max_bytes: int | None = None  # None: MOST_BYTES; 0: no limit
     native: bool = True
     check_functions: bool = True
+    summary: bool = True
     source: bool = True
     keeps_arguments: bool = True
     debugger: ScriptDebugger | None = None
@@ -205,6 +206,7 @@ def _settings(options: TraceOptions) -> Options:
         around=options.around,
         native=options.native,
         check_functions=options.check_functions,
+        summary=options.summary,
         source=options.source,
         script=options.script,
         arguments=options.arguments,

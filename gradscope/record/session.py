@@ -78,6 +78,7 @@ class Session:
     def backward_ended(self, *, creates: bool) -> None:
         """Called at the end of an outermost backward, recorded or not; `creates`: create_graph."""
         if not self.contexts.steps.is_told:
+            self.acts.measure_backward()
             self.steps.ended(sys._getframe(1), creates=creates)
         if self.acts.acts.on:
             self.acts.backward_ended()
@@ -138,10 +139,12 @@ class Session:
         """Pause recording."""
         pause = self.source.pause()  # first: its stand-ins may call those of acts
         self.acts.pause()
+        self._pace.is_seldom = True
         return pause
 
     def resume(self) -> None:
         """Resume recording."""
+        self._pace.is_seldom = False
         self.acts.resume()
         self.source.resume()
 

@@ -16,6 +16,7 @@ from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.by_line import LineTiming
 from gradscope.analysis.timing.durations import Timing
+from gradscope.analysis.timing.long_run import LongRun
 from gradscope.scene.graph.blocks.region_words import named
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.table_scenes import Cell, TableColumn, TableScene
@@ -51,7 +52,7 @@ def headline(report: Report) -> tuple[str, ...]:
     recorded = f"recorded by {facts.producer} at level {facts.level}"
     first = f"{facts.script} · {recorded}" if facts.script else recorded
     counted = [
-        _steps(facts),
+        _steps(facts, report.run),
         plural(facts.backwards, "backward"),
         f"{count(facts.nested)} nested" if facts.nested else "",
         plural(facts.nodes, "node"),
@@ -97,12 +98,15 @@ def _group(group: RanksAlike, *, counted: bool) -> str:
     return f"{words}: {', '.join(parts)}" if counted or len(parts) > 4 else words
 
 
-def _steps(facts: Summary) -> str:
-    """As in "3 steps on 2 ranks"."""
+def _steps(facts: Summary, run: LongRun | None) -> str:
+    """As in "3 steps on 2 ranks", or "3 of 2,000 steps"."""
     ranks = plural(facts.ranks, "rank") if facts.ranks else ""
     if not facts.steps:
         return ranks
-    return " on ".join(part for part in (plural(facts.steps, "step"), ranks) if part)
+    steps = plural(facts.steps, "step")
+    if run is not None and run.has_left_out:
+        steps = f"{count(facts.steps)} of {plural(run.steps, 'step')}"
+    return " on ".join(part for part in (steps, ranks) if part)
 
 
 def _writes(facts: Summary) -> str:

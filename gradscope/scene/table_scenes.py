@@ -8,7 +8,9 @@ from typing import Any
 
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.timing.long_run import LongRun
 from gradscope.scene.readable import byte_count, count, duration, plural
+from gradscope.scene.timeline.run_words import steps_words, summary_words
 from gradscope.trace.schema import EVENTS
 from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere, with_other_sums
 from gradscope.trace.trace import Trace
@@ -43,7 +45,16 @@ class FactsScene:
     facts: tuple[tuple[str, str], ...]
 
 
-SAID_ABOVE = ("producer", "producer_version", "level", "script", "arguments", "dropped", "children")
+SAID_ABOVE = (
+    "producer",
+    "producer_version",
+    "level",
+    "script",
+    "arguments",
+    "dropped",
+    "children",
+    "summary",
+)
 
 
 def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
@@ -61,6 +72,11 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
         ("script", " ".join([meta.get("script", ""), *meta.get("arguments", ())])),
         ("contents", f"{plural(rows, 'row')}, {plural(trace.event_count, 'event')}"),
     ]
+    run = trace.once(LongRun)
+    if run.has_left_out:
+        facts.append(("steps", steps_words(run)))
+    if run.measured:
+        facts.append(("summary", summary_words(run)))
     facts += [_in_words(key, meta[key]) for key in sorted(meta) if key not in SAID_ABOVE]
     facts += [("note", note) for note in trace.notes]
     elsewhere = ran_elsewhere(trace.meta)

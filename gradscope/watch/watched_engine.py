@@ -30,6 +30,7 @@ from gradscope.watch.unseen import unseen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gradscope.program_listener import SummaryListener
     from gradscope.watch.creation import Creation
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
@@ -52,6 +53,9 @@ HINT = (
     "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
     "with torch.autograd.set_detect_anomaly({})."
 )
+
+
+_task = torch._C._current_graph_task_id
 
 
 class Begun:
@@ -91,6 +95,7 @@ class WatchedEngine:
         self._creation = creation  # knows whether the program uses anomaly mode
         self._values = values  # whether its initial and returned gradients are reported
         self.left_out: dict[str, int] = {}
+        self.summary: SummaryListener | None = None  # receives the tensors of some backwards
         self.looks = True  # whether backwards are recorded from now on
         self.stand_aside: Callable[..., None] = _nothing
         """Called around a backward that is compiled, which PyTorch refuses in anomaly mode."""
@@ -155,6 +160,8 @@ class WatchedEngine:
         begun = Begun()
         if HERE.ours:  # by a compiler, on tensors without values
             return begun
+        if self.summary is not None and self.summary.reads_loss and _task() < 0:
+            self._faults.guarded("a loss was read", self.summary.roots, tensors)
         try:
             since = self._listener.looks_since() if self.looks else 0
             if since < 0:

@@ -132,6 +132,14 @@ Around = Annotated[
         metavar="WHAT",
     ),
 ]
+Measures = Annotated[
+    bool,
+    _what_option(
+        "--summary/--no-summary",
+        help="Measure loss, gradients and parameters in 1% of the time, also in steps that are "
+        "left out.",
+    ),
+]
 Ranks = Annotated[
     str | None,
     _what_option(help="Of several ranks, record only these, as in 0,3.", metavar="R,…"),

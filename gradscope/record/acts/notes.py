@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.kept.kept_graphs import KeptGraphs
+    from gradscope.record.notes.own_time import OwnTimeClock
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
     from gradscope.watch.in_place.faults import Faults
@@ -127,6 +128,7 @@ class ActsSession(Protocol):
     sites: Sites
     contexts: Contexts
     faults: Faults
+    own_time: OwnTimeClock
 
     @property
     def writer(self) -> Writer: ...

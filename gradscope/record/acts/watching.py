@@ -10,6 +10,7 @@ from gradscope.record.acts.data.of_loaders import LoaderActs
 from gradscope.record.acts.kept.kept_graphs import KeptGraphs
 from gradscope.record.acts.notes import NOBODY, ActNotes
 from gradscope.record.acts.numbers.not_finite import NotFiniteSteps
+from gradscope.record.acts.numbers.summaries.step_summaries import StepSummaries
 from gradscope.record.acts.of_copies import CopyActs
 from gradscope.record.acts.of_functions import FunctionActs
 from gradscope.record.acts.of_modules import LOOKS, ModuleActs
@@ -31,6 +32,8 @@ class WatchedActs:
 
     def __init__(self, session: ActsSession) -> None:
         self.acts = ActNotes(session)
+        self.summaries = StepSummaries(session)
+        """Measures steps, at all levels and also while no acts are recorded."""
         self._wanted = session.level != "graph"
         self._stand_ins: StandIns | None = None
         self._modules: ModuleActs | None = None
@@ -109,6 +112,11 @@ class WatchedActs:
             self._backward_ended()
             acts.guarded(acts.kept.backward_ended, sys._getframe(1))
 
+    def measure_backward(self) -> None:
+        """Called at the end of an outermost backward that may end a step, before that step ends."""
+        if self.summaries.measures:
+            self.acts.guarded(self.summaries.backward_ended)
+
     def pause(self) -> None:
         self.acts.on = False
         if self._stand_ins is not None:
@@ -145,6 +153,7 @@ class WatchedActs:
 
     def flush(self, *, last: bool) -> None:
         """Pass all notes so far to the writer."""
+        self.summaries.flush(last=last)
         self.acts.flush(last=last)
 
     def over(self) -> None:
@@ -153,6 +162,7 @@ class WatchedActs:
         self._stand_ins = self._modules = self._optimizers = self._functions = None
         self._not_finite = self._given = None
         self._backward_ended = self.called = _nothing
+        self.summaries.over()
         del self.acts.session
 
 

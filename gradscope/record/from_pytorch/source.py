@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradscope.record.acts.notes import EngineLook, made_at
 from gradscope.record.from_pytorch.called.moves import Moves
@@ -96,6 +96,8 @@ class PyTorchSource:
             listener.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
         )  # fmt: skip
         session.acts.start(torch, look)
+        summaries = watcher.engine.summary = watcher.modules.summary = session.acts.summaries
+        summaries.start(look._replace(tensor=listener.tensors.number_of), _on_devices)
         watcher.start()
         if FUNCTIONAL_HOME not in sys.modules:
             self._waiting_for_collectives.start()
@@ -202,3 +204,9 @@ class PyTorchSource:
         """Number of graph tasks that were running at the last flush."""
         listener = self.listener
         return listener.tasks.unfinished
+
+
+def _on_devices() -> Any:
+    from gradscope.watch.values.devices.device_looks import DeviceLooks
+
+    return DeviceLooks()

@@ -13,6 +13,9 @@ from gradscope.runtime.core import probe
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
     from gradscope.record.from_runtime.hot.runtime_probe import RuntimeProbe
 
 # Note [In the middle of a call]
@@ -76,6 +79,13 @@ class PausedProbe:
 
     def step_begins(self, optimizer: Any) -> None:
         self._paused.step_begins(optimizer)
+
+    def step_written(self, optimizer: Any, frame: FrameType) -> None:
+        self._paused.measured(optimizer)
+
+    def differentiates(self, roots: Sequence[Any]) -> None:
+        if not self._ended:
+            self._paused.differentiates(roots)
 
     def step_ends(self, *, nested: bool = False) -> None:
         self._paused.step_ends(nested=nested)

@@ -109,13 +109,12 @@ class RuntimeSource:
         torch = sys.modules["gradscope.runtime"]
         number, module = self.catalog.number_of_early, self.modules.known
         of_nodes = tuple((Node, name) for name in ("register_hook", "register_prehook"))
-        session.acts.start(
-            torch,
-            EngineLook(
-                number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now,
-                memory, address, self.catalog.leaves.alive, of_nodes,
-            ),
+        look = EngineLook(
+            number, module, session.ids, all_disabled, _nothing_more, _made_at, _sequence_now,
+            memory, address, self.catalog.leaves.alive, of_nodes,
         )  # fmt: skip
+        session.acts.start(torch, look)
+        session.acts.summaries.start(look, None)
         self.modules.met, self.modules.names_buffers = [session.acts.met], True
         start_watching(self.probe)
         if self.ends is not None:

@@ -13,6 +13,9 @@ ACCOUNT = 300_000_000
 SOON, CALM = 50_000_000, 750_000_000
 """Nanoseconds after which notes are flushed at the next opportunity, however few there are."""
 
+SELDOM = 100
+"""While steps are left out, the wait is at least one part in this many of the time so far."""
+
 
 class FlushPace:
     """How long notes wait: SOON at first, because the program may end early; finally CALM.
@@ -22,13 +25,18 @@ class FlushPace:
     """
 
     def __init__(self, start: int) -> None:
-        self.last = start
+        self.last = self._start = start
         self._wait = SOON
+        self.is_seldom = False
+        """Whether only summaries of steps are waiting. Each flush makes a file larger, so the waits
+        become longer in a long run."""
         self._left, self._looked = ACCOUNT, start
 
     def is_due(self) -> bool:
         """Whether the wait is over. If so, the next wait is four times as long."""
-        due = time.perf_counter_ns() - self.last > self._wait
+        now = time.perf_counter_ns()
+        wait = max(self._wait, (now - self._start) // SELDOM) if self.is_seldom else self._wait
+        due = now - self.last > wait
         if due:
             self._wait = min(4 * self._wait, CALM)
         return due

@@ -16,7 +16,9 @@ from gradscope.render.terminal.styles import ACCENT, BOLD, GOOD, SEVERITY_STYLES
 from gradscope.render.views.tables import table_lines
 from gradscope.scene.readable import count, plural
 from gradscope.scene.report import found_in, headline, report_tables, verdict
+from gradscope.scene.timeline.summaries import training_table
 
+MOST = 1_000_000
 INDENT = "    "
 FEW = 3
 NUMBERS = "values of results and gradients (NaN/Inf); "
@@ -40,7 +42,11 @@ def report_lines(
     yield line("")
     shown = report.findings[:rows] if rows else report.findings
     yield from findings_lines(shown, width, charset, (*report.findings, *report.known))
-    tables = report_tables(report, rows or 1_000_000)
+    training = training_table(report.run, rows or MOST)
+    if training is not None:
+        yield from table_lines(training, width, charset)
+        yield line("")
+    tables = report_tables(report, rows or MOST)
     for table in tables if times else ():
         yield from table_lines(table, width, charset)
         yield line("")

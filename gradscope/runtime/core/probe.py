@@ -101,6 +101,7 @@ class BackwardListener(Protocol):
     ran: Callable[..., Any]
     sent: Callable[..., Any]
 
+    def differentiates(self, roots: Sequence[Any]) -> None: ...  # an outermost one is requested
     def backward_begins(
         self, task: Any, root: Any, length: int, state: Any, *, pool: bool
     ) -> None: ...  # pool: a pool thread runs it

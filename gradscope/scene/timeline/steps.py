@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from gradscope.analysis.ranks.whose import RankOf, on_ranks, ranked
 from gradscope.analysis.timing.by_step import StepFacts, step_facts
+from gradscope.analysis.timing.long_run import LongRun
 from gradscope.scene.readable import count, duration
 from gradscope.scene.table_scenes import TableColumn, TableScene
+from gradscope.scene.timeline.run_words import steps_words
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
 
@@ -36,6 +38,9 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
         first = " (step 0 includes the start)" if facts[0].number == 0 else ""
         which = f"{ranked(slowest.rank)}step {slowest.number}"
         notes.append(f"slowest: {which}, {duration(slowest.ns)}{first}")
+    run = trace.once(LongRun)
+    if number is None and run.has_left_out:
+        notes.insert(0, steps_words(run))
     if number is not None and ranks:
         notes.append(f"step {number}{on_ranks(trace)}; --rank N for one of them")
     optimizers = any(step.optimizer_ns for step in facts)

@@ -23,7 +23,7 @@ from gradscope.trace.file.intern import TextWriter
 from gradscope.trace.file.opening import opened
 from gradscope.trace.file.prepare import Values, prepared
 from gradscope.trace.ragged import Data, Ragged
-from gradscope.trace.schema import MINOR, VERSION
+from gradscope.trace.schema import ALWAYS_WRITTEN, MINOR, VERSION
 from gradscope.trace.schema.tables import Meta
 from gradscope.trace.table import Block
 from gradscope.trace.text import quoted_path
@@ -59,13 +59,19 @@ class WriteProgress:
     strings: int = 1  # texts with a smaller id are in the file
     extra: frozenset[int] = frozenset()  # and these with a larger one
     dropped: Mapping[str, int] | None = None  # rows left out since the budget was reached, by table
+    until: int = 0  # size at which also tables that are always written end
+
+
+RESERVE, LEAST = 8, 4_000
+"""Part of the limit, and number of bytes at least, for summaries of steps after it is reached."""
 
 
 class FileWriter(TextWriter):
     """Appends rows to a trace file; a full disk ends the recording, not the program.
 
     `max_bytes`: a window that would make the file larger is left out, with all later ones, and
-    counted in `meta.dropped`; of later windows only `meta` is written. `background`: encode,
+    counted in `meta.dropped`; of later windows only `meta` is written, and ALWAYS_WRITTEN tables up
+    to one part in RESERVE more. `background`: encode,
     compress and write in a separate thread; None: only if the file is compressed, which is when it
     was measured to be faster.
 
@@ -243,16 +249,20 @@ class FileWriter(TextWriter):
         self._drop(window)
 
     def _drop(self, window: FileWindow) -> None:
-        """Write only the window's facts about the run, and count the rest."""
-        meta = [block for block in window.blocks if block.table == Meta.TABLE]
-        dropped = Counter(self._written.dropped)
+        """Write the facts about the run and summaries of steps, and count the other rows."""
+        before, dropped = self._written, Counter(self._written.dropped)
+        until = before.until
+        if before.dropped is None and self._max_bytes is not None:
+            until = before.size + max(self._max_bytes // RESERVE, LEAST)
+        goes_on = ALWAYS_WRITTEN if before.size < until else frozenset()
+        kept = [block for block in window.blocks if block.table in {Meta.TABLE, *goes_on}]
         for block in window.blocks:
-            if block.table != Meta.TABLE and not block.amend:
+            if block.table not in {Meta.TABLE, *goes_on} and not block.amend:
                 dropped[block.table] += block.rows
-        then = replace(self._written, windows=window.number, dropped=dropped)
-        if self._written.dropped is None:
-            meta.append(self._confession(dropped))
-        self._put_meta(meta, then)
+        then = replace(before, windows=window.number, dropped=dropped, until=until)
+        if before.dropped is None:
+            kept.append(self._confession(dropped))
+        self._put_meta(kept, then)
 
     def _finish(self) -> None:
         dropped = self._written.dropped
@@ -287,7 +297,8 @@ class FileWriter(TextWriter):
         if not blocks:
             self._written = then
             return
-        named = {id for block in blocks for data in block.data.values() for id in _ids(data)}
+        meta = [block for block in blocks if block.table == Meta.TABLE]
+        named = {id for block in meta for data in block.data.values() for id in _ids(data)}
         new = sorted(id for id in named - then.extra if id >= then.strings)
         then = replace(then, extra=then.extra | set(new))
         self._put([*self._texts.block(new), *blocks], then, free=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LASTING: Final = frozenset({
     "string", "meta", "frame", "stack", "source", "module", "alias", "thread", "device", "step",
+    "step_summary", "parameter_summary",
     "process_group", "replicated", "gathered", "compilation", "graph_break", "region",
     "region_kernel", "region_op", "captured", "plan", "buffer",
     "short.operator", "short.slot", "short.layout",

@@ -16,13 +16,14 @@ from gradscope.trace.schema.declare import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.plans import *  # noqa: F403
 from gradscope.trace.schema.sharding import *  # noqa: F403
+from gradscope.trace.schema.summaries import *  # noqa: F403
 from gradscope.trace.schema.tables import *  # noqa: F403
 from gradscope.trace.schema.unreached import *  # noqa: F403
 
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 17
+MINOR = 18
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -56,6 +57,11 @@ HISTORY = {
     (1, 17): "passed, used, handle; collective.reduces, held_as, makes; calls that make groups of "
     "ranks; acts of data: split, sampler, loader, pass, batch, given, drew; came_in.taken; "
     "replicated.stack, searches, broadcasts",
+    (
+        1,
+        18,
+    ): "step_summary, parameter_summary; step.joined; meta.summary; rows of these tables and of "
+    "step also after the limit of a file",
 }
 
 SINCE = {
@@ -83,8 +89,13 @@ SINCE = {
     "replicated.stack": (1, 17),
     "replicated.searches": (1, 17),
     "replicated.broadcasts": (1, 17),
+    "step_summary": (1, 18),
+    "parameter_summary": (1, 18),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 
 WRITTEN_LAST = frozenset({"source"})
 """Tables that are written when a recording ends: empty in a trace of a program that was killed."""
+
+ALWAYS_WRITTEN = frozenset({"step", "step_summary", "parameter_summary"})
+"""Tables whose rows are written after a file has reached its limit, too. They hold no text."""

@@ -155,12 +155,16 @@ class Step(Row):
     be left out (`--steps`, `--max-events`), at once. What follows the last optimizer step, or the
     last such backward, counts as a step only if a backward begins in it; it has a row in any case.
     `end` arrives later, as an amendment; NONE while the step runs.
+
+    In a very long run one row stands for several steps that follow one another, all of them left
+    out: `number` is that of the first, `joined` counts the others, and the last one ends at `end`.
     """
 
     id: int
     number: int = 0
     begin: Ns = 0
     end: Ns = NONE
+    joined: int = 0
 
 
 @table("span")

@@ -24,6 +24,7 @@ from gradscope.watch.in_place.standing_in import HERE, Replaced, passed_over
 from gradscope.watch.unseen import stands_for
 
 if TYPE_CHECKING:
+    from gradscope.program_listener import SummaryListener
     from gradscope.watch.called.writes import WatchedWrites
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
@@ -51,6 +52,7 @@ class ModuleCalls:
         self.writes: WatchedWrites | None = None  # those inside a step are part of the step
         self.unseen_calls = False  # whether modules cannot be observed
         self.compiled_steps = False  # whether some ran in regions of torch.compile, unobserved
+        self.summary: SummaryListener | None = None
         self._stepping = 0  # nesting depth of optimizer steps, in which they are left out
 
     def start(self) -> None:
@@ -141,6 +143,9 @@ class ModuleCalls:
         if torch.compiler.is_compiling():
             self.compiled_steps = True  # the compiler does this whenever such a step runs
             return
+        summary = self.summary
+        if summary is not None and summary.measures:
+            self._faults.guarded("a step was measured", summary.stepping, optimizer)
         if self._paused:
             return
         if self.writes is not None:
@@ -157,4 +162,7 @@ class ModuleCalls:
         if self._stepping and self.writes is not None:
             self._stepping -= 1
             self.writes.leave_out(over=True)
+        summary = self.summary
+        if summary is not None and summary.measures:
+            guarded("a step was measured", summary.stepped, optimizer)
         guarded("a step ended", self._listener.step_ends, nested=is_nested(sys._getframe(1)))

@@ -18,6 +18,7 @@ from gradscope.analysis.ranks import received
 from gradscope.analysis.rules.numbers import GUARDS
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.signal.left_out import found_in_left_out_steps
 from gradscope.analysis.source.crossings import crossings
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.trace.schema import (
@@ -62,7 +63,8 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
     clips by, one element after each step, and all parameters in a few steps and at the end. These
     show the step in which the NaN or Inf appeared. The finding is at the line where it was noticed,
     and names calls of that step that may have produced it; there may be others. Level `values`
-    finds which call did (GS201); this rule then reports nothing.
+    finds which call did (GS201); this rule then reports nothing. Of a step that is left out (with
+    `--every`, for example), the finding gives the number, so that it can be recorded.
 
     Bad:
         w = torch.ones(3, requires_grad=True)
@@ -80,6 +82,10 @@ def non_finite_seen(trace: Trace) -> Iterator[Found]:
             (w * step + 1).log().sum().backward()
             optimizer.step()
     """
+    left_out = found_in_left_out_steps(trace)
+    if left_out is not None:
+        yield left_out
+        return
     if births(trace).births:
         return
     acts = trace.once(Acts)

@@ -20,7 +20,8 @@ from gradscope.runtime.core.tensors.memory.storage import VersionCounter
 from gradscope.runtime.core.tensors.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from types import FrameType
 
     from gradscope.record.from_runtime.c_functions.tellers import Follower
     from gradscope.record.from_runtime.c_functions.telling import Functions
@@ -54,6 +55,7 @@ class RuntimeProbe(CallNotes, BackwardNotes, RankNotes, ProgramNotes):
         BackwardNotes.__init__(self, session, catalog)
         RankNotes.__init__(self, session, catalog, dtype_name)
         ProgramNotes.__init__(self, session.contexts, session.acts, modules)
+        self.summary, self.faults = session.acts.summaries, session.faults
         self.clock = perf_counter_ns
         self.logs = (self.calls_one, self.calls_two, self.runs, self.moves, self.events)
         self.replays: Any = None  # receives replays of captured steps
@@ -106,6 +108,27 @@ class RuntimeProbe(CallNotes, BackwardNotes, RankNotes, ProgramNotes):
         for name in twins:
             self.__dict__.pop(name, None)
         self._follower = None
+
+    def differentiates(self, roots: Sequence[Any]) -> None:
+        """An outermost backward is requested from these tensors."""
+        if self.summary.reads_loss:
+            self.faults.guarded("a loss was read", self.summary.roots, roots)
+
+    def step_begins(self, optimizer: Any, suffix: str = "") -> None:
+        """Called before an optimizer writes its parameters, also during a pause."""
+        if self.summary.measures:
+            self.faults.guarded("a step was measured", self.summary.stepping, optimizer)
+        super().step_begins(optimizer, suffix)
+
+    def step_written(self, optimizer: Any, frame: FrameType) -> None:
+        """Called after an optimizer has written its parameters."""
+        super().step_written(optimizer, frame)
+        self.measured(optimizer)
+
+    def measured(self, optimizer: Any) -> None:
+        """Measure a step of this optimizer if it is one of those to measure."""
+        if self.summary.measures:
+            self.faults.guarded("a step was measured", self.summary.stepped, optimizer)
 
     def rest(self) -> None:
         """Clear the lists, and write their contents if necessary."""

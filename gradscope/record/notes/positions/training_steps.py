@@ -15,6 +15,7 @@ from gradscope.trace.schema import NONE, Step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradscope.record.notes.positions.joined_rows import JoinedRows
     from gradscope.record.notes.positions.thread_places import ThreadPlaces
     from gradscope.trace.writer import Writer
 
@@ -42,6 +43,8 @@ class Steps:
         """Called with the number of each new step, except with `begin_quietly`."""
         self.before: Callable[[int], None] | None = None
         """Likewise, before it begins."""
+        self.joined: JoinedRows | None = None
+        """Decides which steps share a row."""
         self.moments: list[int] = []
         """The start of each step."""
         self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
@@ -55,9 +58,18 @@ class Steps:
 
         `number`: None is the next number.
         """
+        following = self.number + 1
         if self.before is not None:
-            self.before(self.number + 1 if number is None else number)
-        self.begin_quietly(number, at)
+            self.before(following if number is None else number)
+        follows = (number is None or number == following) and at is None
+        joined = self.joined
+        if joined is not None and joined.joins() and follows:
+            self.is_over = False
+            with self._lock:
+                self.number += 1
+                joined.add(self.id)
+        else:
+            self.begin_quietly(number, at)
         if self.on_begin is not None:
             self.on_begin(self.number)
 
@@ -94,6 +106,10 @@ class Steps:
         new = self._new.take()
         put(self._writer, Step, ("id", "number", "begin"), new)
         put(self._writer, Step, ("id", "end"), self._ended(new), amend=True)
+        if self.joined is not None:
+            with self._lock:
+                joined = self.joined.take(self.id)
+            put(self._writer, Step, ("id", "joined"), joined, amend=True)
 
     def _ended(self, new: Ints) -> Ints:
         """Steps that have ended, and when: when the next began, or at the end."""

@@ -310,6 +310,8 @@ def run(
     create_graph = create_graph and not state.inference
     raw = on_arrays(create_graph=create_graph)
     values = [None if s is None else _fit(s, e, raw=raw) for s, e in zip(seeds, edges, strict=True)]
+    if probe.here is not None and state.task is None:
+        probe.here.differentiates(roots)
     before, state.grad_wanted = state.grad_wanted, wanted_mode
     try:
         found = engine.execute(
