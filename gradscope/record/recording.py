@@ -41,7 +41,7 @@ from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import Session
 from gradscope.trace import schema
-from gradscope.trace.file.ring import RingWriter
+from gradscope.trace.file.latest.ring import RingWriter
 from gradscope.trace.privacy.known import secrets_of
 from gradscope.trace.privacy.secrets import masked_arguments
 from gradscope.trace.schema.run_facts import ARGUMENTS

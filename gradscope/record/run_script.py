@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 from gradscope.errors import ExitCode, GradscopeError, NoMemoryError
 from gradscope.record.engines import AUTO, choice, named
-from gradscope.record.notes.positions.kept_steps import Finder
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
 from gradscope.record.process.memory_limit import is_limited, leaves_too_little
@@ -77,6 +76,13 @@ class ScriptDebugger(Protocol):
 
     def dies(self, path: Path, error: BaseException) -> None:
         """Called when the script has ended with this exception; its trace is at `path`."""
+
+
+class Finder(Protocol):
+    """Calls `stop` when something is found in a recording, until `rest`."""
+
+    def watch(self, recording: Recording, stop: Callable[[], None]) -> None: ...
+    def rest(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

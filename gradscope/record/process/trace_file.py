@@ -11,7 +11,7 @@ from gradscope.errors import (
     UnreadableTraceError,
     UsageError,
 )
-from gradscope.trace.file.ring import RingWriter
+from gradscope.trace.file.latest.ring import RingWriter
 from gradscope.trace.load_save import is_trace, load
 from gradscope.trace.schema import Meta
 from gradscope.trace.text import quoted_path, visible

@@ -16,8 +16,8 @@ from gradscope.analysis.report import inspect
 from gradscope.errors import UsageError
 from gradscope.record.recording import Options, Recording
 from gradscope.runtime import nn
-from gradscope.trace.file import ring
-from gradscope.trace.file.ring import BEGINNING, RingWriter
+from gradscope.trace.file.latest import ring
+from gradscope.trace.file.latest.ring import BEGINNING, RingWriter
 from gradscope.trace.load_save import load, save
 from gradscope.trace.schema import GraphTask, Node, NodeBegin, Saved, Step, Tensor
 from gradscope.trace.spec import check

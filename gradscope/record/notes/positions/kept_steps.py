@@ -1,10 +1,10 @@
-"""The latest steps of a long run: see Note [Latest steps] in trace/file/ring.py."""
+"""The latest steps of a long run: see Note [Latest steps] in trace/file/latest/ring.py."""
 
 from __future__ import annotations
 
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gradscope.record.notes.positions.spikes import Spikes
 from gradscope.trace.schema import NONE
@@ -12,20 +12,9 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gradscope.record.recording import Recording
     from gradscope.record.session import Session
-    from gradscope.trace.file.ring import RingWriter
+    from gradscope.trace.file.latest.ring import RingWriter
     from gradscope.trace.ragged import Integers
-
-
-class Finder(Protocol):
-    """Finds something in a recording while it runs."""
-
-    def watch(self, recording: Recording, stop: Callable[[], None]) -> None:
-        """From now on, call `stop` when it is there."""
-
-    def rest(self) -> None:
-        """Stop looking for it."""
 
 
 LET_GO = "let_go"

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from gradscope.trace.file.compression import unpacked
 from gradscope.trace.file.file_lines import window_line
 from gradscope.trace.file.file_writer import FileWriter, WriteProgress
-from gradscope.trace.file.lasting_rows import lasting
+from gradscope.trace.file.latest.lasting_rows import lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from gradscope.trace.file.index import IndexEntry
-    from gradscope.trace.file.lasting_rows import Line
+    from gradscope.trace.file.latest.lasting_rows import Line
     from gradscope.trace.file.prepare import Values
     from gradscope.trace.ragged import Array
     from gradscope.trace.schema.declare import Row

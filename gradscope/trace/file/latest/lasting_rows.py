@@ -63,7 +63,9 @@ def _latest(block: Block) -> Block:
     ids = tensors.values if isinstance(tensors, Ragged) else tensors
     latest = np.zeros(block.rows, np.bool_)
     latest[block.rows - 1 - np.unique(ids[::-1], return_index=True)[1]] = True
-    return _part(block, latest)
+    part = _part(block, latest)
+    gone = {name: np.full(part.rows, NONE) for name in ("step", "task") if name in part.data}
+    return Block(part.table, part.rows, {**part.data, **gone})
 
 
 def _part(block: Block, kept: Array) -> Block:
