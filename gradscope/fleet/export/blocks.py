@@ -68,6 +68,5 @@ def cut(order: StepOrder, blocks: Sequence[StepBlock]) -> Iterator[tuple[StepBlo
     inside = int(np.count_nonzero(order.known))
     steps: Ids = order.steps[:inside]
     starts = np.searchsorted(steps, [block.first for block in blocks], side="left").tolist()
-    for block, start, end in zip(blocks, starts, [*starts[1:], inside], strict=True):
-        yield block, start, end
+    yield from zip(blocks, starts, [*starts[1:], inside], strict=True)
     yield OUTSIDE_BLOCK, inside, len(order.known)
