@@ -69,6 +69,6 @@ def cut(order: StepOrder, blocks: Sequence[StepBlock]) -> Iterator[tuple[StepBlo
     """The first row of each block in a table, and the one after its last."""
     inside = int(np.count_nonzero(order.known))
     steps: Ids = order.steps[:inside]
-    starts = np.searchsorted(steps, [block.first for block in blocks], side="left").tolist()
+    starts = np.searchsorted(steps, [block.first or 0 for block in blocks], side="left").tolist()
     yield from zip(blocks, starts, [*starts[1:], inside], strict=False)
     yield OUTSIDE_BLOCK, inside, len(order.known)
