@@ -147,7 +147,12 @@ class Exporter:
             known = None
         before = known or Manifest(self.run, rank, found.recording, "")
         shutil.rmtree(writing_folder(self.fleet, self.run, rank), ignore_errors=True)
-        rank_files = RankFiles(self.fleet, before)
+        is_final = not trace.truncated and not any(
+            facts.digest for part in before.parts for facts in part.files.values()
+        )
+        rank_files = RankFiles(
+            self.fleet, before, is_final=is_final, is_same=before.trace == found.whole
+        )
         faults = rank_files.write_all(of, settings)
         now = replace(
             rank_files.now, trace=found.whole, recording=found.recording, options=settings
@@ -202,7 +207,9 @@ def remove(fleet: Path, known: Manifest) -> None:
 class RankFiles:
     """Writes the files of one rank. See Note [Killed at any moment]."""
 
-    def __init__(self, fleet: Path, before: Manifest) -> None:
+    def __init__(self, fleet: Path, before: Manifest, *, is_final: bool, is_same: bool) -> None:
+        self._is_final = is_final  # the trace is closed, and no digest of its steps is needed
+        self._is_same = is_same  # as when it was exported before
         self._fleet, self._before = fleet, before
         self.now = replace(before, parts=(), once={})
         self.written = 0
@@ -267,9 +274,11 @@ class RankFiles:
         self, table: str, name: str, columns: Mapping[str, FleetCells], known: FileFacts | None
     ) -> FileFacts:
         """Write a file aside, unless the fleet has it."""
-        rows, digest = _rows_and_digest(table, columns)
+        rows = len(columns[TABLES[table].names[0]].values)
+        digest = "" if self._is_final and TABLES[table].by_step else _digest(table, columns)
         to = rank_folder(self._fleet, table, self.now.run, self.now.rank) / name
-        if known is not None and known.digest == digest and _is_there(to, known):
+        is_known = known is not None and known.digest == digest and _is_there(to, known)
+        if known is not None and is_known and (digest or self._is_same):
             return known
         folder = writing_folder(self._fleet, self.now.run, self.now.rank)
         folder.mkdir(parents=True, exist_ok=True)
@@ -301,8 +310,8 @@ def _part(columns: Mapping[str, FleetCells], first: int, end: int) -> dict[str, 
     return {name: cells.part(first, end) for name, cells in columns.items()}
 
 
-def _rows_and_digest(table: str, columns: Mapping[str, FleetCells]) -> tuple[int, str]:
+def _digest(table: str, columns: Mapping[str, FleetCells]) -> str:
     found = hashlib.blake2b(digest_size=16)
     for name in TABLES[table].names:
         found.update(name.encode() + b"\0" + columns[name].digest())
-    return len(columns[TABLES[table].names[0]].values), found.hexdigest()
+    return found.hexdigest()

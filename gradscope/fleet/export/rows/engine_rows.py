@@ -28,7 +28,7 @@ WAYS = [way.name.lower() for way in Accumulation]
 def event_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """The events of all kinds, in order."""
     trace = of.trace
-    tasks, seq = trace.event_column("task"), trace.order().seq
+    tasks, seq = of.event_tasks, trace.order().seq
     order = of.order(of.of_tasks(tasks), seq)
     events = _Events(of, order.rows)
     kinds = [kind.KIND for kind in trace.event_kinds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import look_up
 from gradscope.fleet.export.cells import Flags, FleetCells, coded, distinct_of, integers
 from gradscope.fleet.export.rows.lines import HashedLines
+from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, GraphTask, Module, Node, Step, Tensor
 from gradscope.trace.trace import Table, Trace
 
@@ -109,6 +111,11 @@ class RankTrace:
         """The step of each backward."""
         return look_up(self.trace.table(GraphTask), "step", tasks)
 
+    @cached_property
+    def event_tasks(self) -> Ids:
+        """The backward of each event, in their order."""
+        return self.trace.event_column("task")
+
     def moments(self, times: Ids) -> FleetCells:
         """Times of the trace in nanoseconds since 1970; NONE is NULL, and what is no time."""
         known = times != NONE
@@ -180,9 +187,9 @@ class RankTrace:
         at = table.positions(tensors) if len(table) else np.full(len(tensors), NONE, np.int64)
         some = np.flatnonzero(at != NONE)
         numbers = np.full(len(tensors), NONE, np.int64)
-        words: dict[tuple[int, ...], int] = {}
+        words: dict[bytes, int] = {}
         found, inverse = distinct_of(at[some])
-        cells = table.ragged("shape").take(found).tuples() if len(found) else []
+        cells = _bytes_of(table.ragged("shape").take(found)) if len(found) else []
         of = np.array([words.setdefault(each, len(words)) for each in cells], np.int64)
         numbers[some] = of[inverse] if len(some) else of
         dtypes = self.text(table, "dtype", np.maximum(at, 0)) if len(table) else None
@@ -191,7 +198,14 @@ class RankTrace:
             dtypes = coded(numbers, [])
         elif dtypes.known is not None:
             dtypes = FleetCells(dtypes.values, dtypes.known & known, dtypes.texts)
-        return coded(numbers, [shape_text(each) for each in words]), dtypes
+        shapes = [np.frombuffer(each, np.int64).tolist() for each in words]
+        return coded(numbers, [shape_text(each) for each in shapes]), dtypes
+
+
+def _bytes_of(lists: Ragged) -> list[bytes]:
+    """The bytes of each list: their comparison takes less time than that of tuples."""
+    content, ends = lists.values.tobytes(), (lists.offsets * lists.values.itemsize).tolist()
+    return [content[first:end] for first, end in pairwise(ends)]
 
 
 def shape_text(shape: Sequence[int]) -> str:
