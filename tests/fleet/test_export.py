@@ -183,8 +183,8 @@ def test_damaged_and_merged_traces_are_refused(tmp_path: Path) -> None:
 
 
 def test_steps_that_a_recording_let_go_stay(tmp_path: Path) -> None:
-    facts = {"let_go": {"keep": 2, "steps": 0}}
-    whole = written(tmp_path / "whole.json", steps=7, **facts).read_bytes()
+    let_go = {"keep": 2, "steps": 0}
+    whole = written(tmp_path / "whole.json", steps=7, let_go=let_go).read_bytes()
     trace, fleet = tmp_path / "trace.json", tmp_path / "fleet"
     trace.write_bytes(whole[: windows(whole)[3]])
     Exporter(fleet, "a", WITHOUT).add(trace)
