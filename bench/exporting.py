@@ -18,7 +18,7 @@ TARGET = 1.0
 BYTES = 9.0
 """Of a row in the Parquet files."""
 TIMES = 5
-STEPS = 100
+STEPS = 200
 
 SCRIPT = """\
 import sys

@@ -44,8 +44,9 @@ class Expected:
         if every and every[-1].id not in contents:
             every.pop()  # what follows the last step
         self.numbers = {row.id: row.number for row in every}
+        kinds: tuple[Any, ...] = (Node, Op, Tensor)
         self.by_id: dict[Any, dict[int, Any]] = {
-            kind: {row.id: row for row in trace.rows(kind)} for kind in (Node, Op, Tensor)
+            kind: {row.id: row for row in trace.rows(kind)} for kind in kinds
         }
         self.tasks = {row.id: row for row in trace.rows(GraphTask)}
 
