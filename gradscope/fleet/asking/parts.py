@@ -1,0 +1,115 @@
+"""How a fleet is divided: into groups of ranks, or into ranges of steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part
+from gradscope.fleet.asking.folder import Fleet, PartFile
+from gradscope.fleet.asking.question import BY_STEP
+from gradscope.fleet.tables import TABLES
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPart:
+    """Files of each table, and the steps of them that belong to this part."""
+
+    files: dict[str, list[str]]
+    steps: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Division:
+    """The files of the tables that a question reads, without those that are damaged."""
+
+    fleet: Fleet
+    tables: Sequence[str]
+    without: set[str] = field(default_factory=set)
+
+    def size(self) -> int:
+        """Size of the files in bytes."""
+        paths = (each.path for table in self.tables for each in self._files(table))
+        return sum(os.stat(path).st_size for path in paths)
+
+    def parts(self, split: str, many: int) -> list[FleetPart]:
+        """At most so many parts. One part holds all files."""
+        files = {table: self._files(table) for table in self.tables}
+        if many <= 1:
+            return [FleetPart(_paths(files), self.fleet.asked.steps)]
+        return [*(self._by_step if split == BY_STEP else self._by_rank)(files, many)]
+
+    def _files(self, table: str) -> list[PartFile]:
+        return [each for each in self.fleet.files(table) if each.path not in self.without]
+
+    def _by_rank(self, files: dict[str, list[PartFile]], many: int) -> Iterator[FleetPart]:
+        ranks = sorted({(each.run, each.rank) for rows in files.values() for each in rows})
+        for group in _even(ranks, many):
+            own = {*group}
+            chosen = {
+                table: [each for each in rows if (each.run, each.rank) in own]
+                for table, rows in files.items()
+            }
+            yield FleetPart(_paths(chosen), self.fleet.asked.steps)
+
+    def _by_step(self, files: dict[str, list[PartFile]], many: int) -> Iterator[FleetPart]:
+        bounds = self._bounds(files)
+        first, end = self.fleet.asked.steps or (bounds[0], bounds[-1])
+        inner = [each for each in bounds if first < each < end]
+        cuts = [first, *(group[0] for group in _even(inner, many - 1)), end]
+        for begin, stop in zip(cuts, cuts[1:], strict=False):
+            chosen = {table: _touching(rows, begin, stop) for table, rows in files.items()}
+            yield FleetPart(_paths(chosen), (begin, stop))
+
+    def _bounds(self, files: dict[str, list[PartFile]]) -> list[int]:
+        """Steps at which a file begins, and the end of all.
+
+        If each rank has few files, other steps between them, too: a file may be read by several
+        parts, each of which reads other row groups.
+        """
+        begins = sorted({each.first for rows in files.values() for each in rows}) or [0]
+        last = max(self._last_step(files), begins[-1]) + 1
+        return sorted({*begins, last, *range(begins[0], last, max((last - begins[0]) // 64, 1))})
+
+
+    def _last_step(self, files: dict[str, list[PartFile]]) -> int:
+        """The last step in the last files of each rank of one table."""
+        table = min(
+            (name for name in files if files[name] and TABLES[name].by_step),
+            key=lambda name: len(files[name]), default="",
+        )  # fmt: skip
+        if not table:
+            return 0
+        last = {(each.run, each.rank): each.path for each in files[table]}
+        sql = f'SELECT coalesce(max(step), 0) AS step FROM "{table}"'
+        work = PartWork(str(self.fleet.root), {table: [*last.values()]}, sql)
+        return int(from_bytes(run_part(work)).to_pylist()[0]["step"])
+
+
+def _touching(rows: Sequence[PartFile], begin: int, stop: int) -> list[PartFile]:
+    """The files that may hold one of these steps; `rows` are ordered by run, rank and step."""
+    found = []
+    for at, each in enumerate(rows):
+        after = rows[at + 1] if at + 1 < len(rows) else None
+        goes_on = after is not None and (after.run, after.rank) == (each.run, each.rank)
+        ends = after.first if after is not None and goes_on else None
+        if each.first < stop and (ends is None or ends > begin):
+            found.append(each)
+    return found
+
+
+def _even(items: Sequence[Item], many: int) -> Iterator[Sequence[Item]]:
+    """The items in at most so many groups of about the same size."""
+    many = max(min(many, len(items)), 1)
+    for at in range(many):
+        group = items[len(items) * at // many : len(items) * (at + 1) // many]
+        if group:
+            yield group
+
+
+def _paths(files: dict[str, list[PartFile]]) -> dict[str, list[str]]:
+    return {table: [each.path for each in rows] for table, rows in files.items()}
