@@ -66,6 +66,7 @@ class Need:
     what: str  # "values of tensors"
     columns: tuple[str, ...]  # "value.bad": one of these must have values
     record: str  # how to record it
+    where: str = ""  # SQL: in rows of which this holds
 
 
 @dataclass(frozen=True, slots=True)
