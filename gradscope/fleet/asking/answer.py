@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +16,8 @@ from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part, run_su
 from gradscope.fleet.asking.folder import Fleet
 from gradscope.fleet.asking.not_recorded import lacking, ranks_without
 from gradscope.fleet.asking.parts import Division, FleetPart
-from gradscope.fleet.asking.places import with_places
-from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Plot, Question, Stage
+from gradscope.fleet.asking.places import traces_of, with_places
+from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Question, Stage
 from gradscope.fleet.tables import TABLES
 
 if TYPE_CHECKING:
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 LARGEST_PART = 256 << 20
 """Largest size in bytes of the files of a part that compares ranks, in this process."""
+
+MOST_RANK_CELLS, MOST_STEP_CELLS = 64, 160
+"""Size of the map of a page; of more ranks and steps, some share a cell."""
+CELLS = """
+    SELECT run, rank // $rank_bin AS at_rank, step // $step_bin AS at_step,
+           max(value)::DOUBLE AS value, arg_max(rank, value) AS rank, arg_max(step, value) AS step
+    FROM ROWS WHERE value IS NOT NULL AND isfinite(value::DOUBLE)
+    GROUP BY run, rank // $rank_bin, step // $step_bin
+"""
+"""A cell has the largest value of its ranks and steps, and where that is."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +47,9 @@ class FleetAnswer:
     table: pa.Table
     notes: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()  # files that were left out
-    plot: pa.Table | None = None
+    plot: pa.Table | None = None  # see CELLS
     next: str = ""
+    traces: Mapping[tuple[str, int], str] = field(default_factory=dict)  # by run and rank
 
 
 @dataclass
@@ -55,14 +66,15 @@ class Asking:
     def answer(self, *, plot: bool = False) -> FleetAnswer:
         """Ask all parts. Files that are damaged are left out, and named."""
         table = self._readable(self._asked)
-        drawn = None
-        if plot and self.question.plot is not None:
-            drawn = self._readable(lambda: self._plotted(self.question.plot))
+        drawn, traces = None, {}
+        if plot:
+            drawn = self._readable(self._plotted)
+            traces = self._readable(lambda: traces_of(self.fleet, self.without))
         table = self._readable(lambda: with_places(self.fleet, table, self.without))
         rows = table.to_pylist()
         return FleetAnswer(
             self.question, rows, table, tuple(self._notes(rows)), tuple(sorted(self.without)),
-            drawn, self._next(rows),
+            drawn, self._next(rows), traces,
         )  # fmt: skip
 
     def _readable(self, work: Callable[[], Result]) -> Result:
@@ -101,11 +113,26 @@ class Asking:
         parts = self.cluster.map(run_part, works)
         return run_sum(parts, stage.sum, self._bound, found)
 
-    def _plotted(self, plot: Plot | None) -> pa.Table:
-        assert plot is not None
+    def _plotted(self) -> pa.Table | None:
+        plot = self.question.plot
+        if plot is None:
+            return None
         division = Division(self.fleet, plot.reads, self.without)
-        works = [self._work(part, plot.part, None) for part in division.parts(BY_RANK, self._many)]
-        return run_sum(self.cluster.map(run_part, works), "SELECT * FROM parts", {})
+        sizes = {
+            "rank_bin": -(-(self.fleet.last_rank + 1) // MOST_RANK_CELLS),
+            "step_bin": -(-(division.last_step() + 1) // MOST_STEP_CELLS),
+        }
+        works = [
+            replace(work, parameters={**work.parameters, **sizes})
+            for part in division.parts(BY_RANK, self._many)
+            for work in [self._work(part, CELLS.replace("ROWS", f"({plot.part})"), None)]
+        ]
+        sql = """
+            SELECT run, at_rank, at_step, max(value) AS value, arg_max(rank, value) AS rank,
+                   arg_max(step, value) AS step
+            FROM parts GROUP BY run, at_rank, at_step ORDER BY run, at_rank, at_step
+        """
+        return run_sum(self.cluster.map(run_part, works), sql, {})
 
     def _work(self, part: FleetPart, sql: str, found: bytes | None) -> PartWork:
         threads = 1 if self.cluster.cores else 0  # a cluster runs a part on each core

@@ -168,24 +168,32 @@ def _view(
 def _rows(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]
 ) -> pa.Table:
-    import duckdb
-
     only_select(connection, sql)
     bound = {name: parameters[name] for name in NAMED.findall(sql) if name in parameters}
-    try:
-        # As a relation's, so that Arrow's batches are not copied once more.
+    with errors_in_words():
         return connection.sql(sql, params=bound or None).to_arrow_table()
+
+
+@contextmanager
+def errors_in_words() -> Iterator[None]:
+    """Raise errors of DuckDB as those of gradscope: what failed, and what to do."""
+    import duckdb
+
+    try:
+        yield
     except duckdb.OutOfMemoryException as error:
         raise UsageError(
-            f"the SQL needs more than {MEMORY} of memory and {SPILL} of disk; ask about fewer runs, "
-            f"ranks or steps ({_first_line(error)})"
+            f"the SQL needs more than {MEMORY} of memory and {SPILL} of disk; ask about fewer "
+            f"runs, ranks or steps ({_short(error)})"
         ) from None
-    except (duckdb.InvalidInputException, duckdb.IOException) as error:
-        if "parquet" in str(error).lower() or "file" in str(error).lower():
-            raise DamagedPartError(_first_line(error)) from None
-        raise UsageError(f"the SQL failed: {_short(error)}") from None
     except duckdb.Error as error:
+        if any(word in str(error) for word in DAMAGE):
+            raise DamagedPartError(f"a file of the fleet is damaged: {_short(error)}") from None
         raise UsageError(f"the SQL failed: {_short(error)}") from None
+
+
+DAMAGE = (".parquet", "Parquet", "parquet", "ZSTD", "zstd", "TProtocolException", "thrift", "Snappy")
+"""What messages of DuckDB about damaged files contain."""
 
 
 def only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -205,7 +213,3 @@ def only_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 def _short(error: Exception) -> str:
     """The message of DuckDB without the picture of the place."""
     return " ".join(str(error).split("\n\nLINE")[0].split())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

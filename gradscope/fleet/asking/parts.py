@@ -72,18 +72,17 @@ class Division:
         parts, each of which reads other row groups.
         """
         begins = sorted({each.first for rows in files.values() for each in rows}) or [0]
-        last = max(self._last_step(files), begins[-1]) + 1
+        last = max(self.last_step(), begins[-1]) + 1
         return sorted({*begins, last, *range(begins[0], last, max((last - begins[0]) // 64, 1))})
 
 
-    def _last_step(self, files: dict[str, list[PartFile]]) -> int:
-        """The last step in the last files of each rank of one table."""
-        table = min(
-            (name for name in files if files[name] and TABLES[name].by_step),
-            key=lambda name: len(files[name]), default="",
-        )  # fmt: skip
-        if not table:
+    def last_step(self) -> int:
+        """The last step in the last files of each rank, of one of the tables."""
+        files = {name: self._files(name) for name in self.tables if TABLES[name].by_step}
+        known = [name for name in files if files[name]]
+        if not known:
             return 0
+        table = min(known, key=lambda name: len(files[name]))
         last = {(each.run, each.rank): each.path for each in files[table]}
         sql = f'SELECT coalesce(max(step), 0) AS step FROM "{table}"'
         work = PartWork(str(self.fleet.root), {table: [*last.values()]}, sql)

@@ -29,7 +29,7 @@ def with_places(fleet: Fleet, table: pa.Table, without: set[str]) -> pa.Table:
         table = _added(table, "code", [code for _, code in places])
     if {"run", "rank"} <= {*names} and len(table):
         pairs = [*zip(table["run"].to_pylist(), table["rank"].to_pylist(), strict=True)]
-        traces = _traces(fleet.only(pairs[:AT_ONCE]), without)
+        traces = traces_of(fleet.only(pairs[:AT_ONCE]), without)
         table = _added(table, "trace", [traces.get(pair) for pair in pairs])
     return table
 
@@ -56,7 +56,8 @@ def _lines(fleet: Fleet, wanted: set[int], without: set[str]) -> dict[int, tuple
     return found
 
 
-def _traces(fleet: Fleet, without: set[str]) -> dict[tuple[str, int], str]:
+def traces_of(fleet: Fleet, without: set[str]) -> dict[tuple[str, int], str]:
+    """The name of the trace file of each run and rank."""
     files = [each.path for each in fleet.files("meta") if each.path not in without]
     rows = _rows(fleet, "meta", files, "SELECT run, rank, trace FROM meta", {})
     return {(each["run"], each["rank"]): each["trace"] for each in rows if each["trace"]}

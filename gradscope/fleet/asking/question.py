@@ -127,10 +127,8 @@ def question_called(name: str) -> Question:
     known = questions()
     if name not in known:
         near = get_close_matches(name, known, 1, 0.4)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise UnknownNameError(
-            f"there is no question {name!r}{meant}; `gradscope ask FLEET` lists them"
-        )
+        meant = f"did you mean {near[0]}?" if near else "`gradscope ask FLEET` lists them"
+        raise UnknownNameError(f"there is no question {name!r}; {meant}")
     return known[name]
 
 
