@@ -20,6 +20,7 @@ from gradscope.commands.debugging.debug import debug
 from gradscope.commands.diff import diff
 from gradscope.commands.fleet.across_ranks import audit, merge
 from gradscope.commands.fleet.ask import ask
+from gradscope.commands.fleet.export import export
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect
 from gradscope.commands.options import other_package
@@ -107,6 +108,11 @@ _add(
     audit,
     "gradscope audit trace.rank*.json",
     "gradscope audit --against trace.json trace.rank*.json",
+    no_args_is_help=True,
+)
+_add(
+    export,
+    "gradscope export --to fleet/ --run lr3e-4 trace.rank*.json",
     no_args_is_help=True,
 )
 _add(

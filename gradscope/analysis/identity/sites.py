@@ -53,7 +53,7 @@ def own_site(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack in a file that is not installed, if any."""
     for frame in trace.frames(stack):
         if not is_installed(frame.file):
-            short = _shorter(frame.file, str(trace.meta.get("cwd", "")))
+            short = shorter(frame.file, str(trace.meta.get("cwd", "")))
             return Site(f"{short}:{frame.line}", frame.text.strip(), frame.file, frame.line)
     return site_of(trace, stack)
 
@@ -76,7 +76,7 @@ def site_of_row(trace: Trace, kind: type[Row], id: int) -> Site:
 
 def site_at(trace: Trace, file: str, line: int, text: str) -> Site:
     """A line of the recorded source, without a stack."""
-    return Site(f"{_shorter(file, str(trace.meta.get('cwd', '')))}:{line}", text, file, line)
+    return Site(f"{shorter(file, str(trace.meta.get('cwd', '')))}:{line}", text, file, line)
 
 
 def site(trace: Trace, stack: int) -> str:
@@ -85,10 +85,11 @@ def site(trace: Trace, stack: int) -> str:
         return ""
     place: str = trace.site(stack)
     path, colon, line = place.rpartition(":")
-    return f"{_shorter(path, str(trace.meta.get('cwd', '')))}{colon}{line}"
+    return f"{shorter(path, str(trace.meta.get('cwd', '')))}{colon}{line}"
 
 
-def _shorter(path: str, directory: str) -> str:
+def shorter(path: str, directory: str) -> str:
+    """A path below the directory relative to it; of others, the last two names."""
     pure: type[PurePath] = PureWindowsPath if "\\" in path[:3] else PurePosixPath
     whole = pure(path)
     if not whole.is_absolute():

@@ -1,0 +1,1 @@
+"""Writes traces into a fleet."""

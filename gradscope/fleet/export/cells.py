@@ -1,0 +1,107 @@
+"""The cells of one column in arrays: numbers or text, with those that are not known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradscope.analysis.lookups import Ids
+from gradscope.trace.schema import NONE
+
+Flags = NDArray[np.bool_]
+
+
+class Texts:
+    """Different texts, to which the cells of a text column refer by index."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    @cached_property
+    def hashes(self) -> Ids:
+        """64 bits of a hash of each text."""
+        return np.array([text_hash(text) for text in self.texts], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of one column."""
+
+    values: NDArray[np.generic]  # int64, float64 or bool; of a text column, indices of its texts
+    known: Flags | None = None  # which are not NULL; None: all
+    texts: Texts | None = None
+
+    def take(self, rows: Ids) -> Cells:
+        """The cells of these rows, in this order."""
+        known = None if self.known is None else self.known[rows]
+        return Cells(self.values[rows], known, self.texts)
+
+    def part(self, first: int, end: int) -> Cells:
+        """The cells from one row to another, without copying them."""
+        known = None if self.known is None else self.known[first:end]
+        return Cells(self.values[first:end], known, self.texts)
+
+    def digest(self) -> bytes:
+        """Equal for columns with the same cells, whatever the numbers of their texts are."""
+        found = hashlib.blake2b(digest_size=8)
+        if self.known is not None and not self.known.any():
+            return found.digest()
+        values = self.values
+        if self.texts is not None:
+            values = self.texts.hashes[values] if len(self.texts.texts) else values
+        if self.known is not None:
+            values = np.where(self.known, values, values.dtype.type(0))
+            found.update(np.packbits(self.known).tobytes())
+        found.update(np.ascontiguousarray(values).tobytes())
+        return found.digest()
+
+
+def text_hash(*parts: str) -> int:
+    """64 bits of a hash of texts: the same in every process."""
+    found = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        found.update(part.encode("utf-8", "backslashreplace") + b"\0")
+    return int.from_bytes(found.digest(), "little", signed=True)
+
+
+def integers(values: Ids, known: Flags | None = None) -> Cells:
+    return Cells(values, known)
+
+
+def ids(values: Ids) -> Cells:
+    """Ids or numbers of which NONE means that there is none."""
+    return Cells(values, values != NONE)
+
+
+def reals(values: NDArray[np.float64]) -> Cells:
+    """Numbers of which NaN means that there is none."""
+    return Cells(values, ~np.isnan(values))
+
+
+def nothing(rows: int) -> Cells:
+    """A column that is NULL in all rows."""
+    return Cells(np.broadcast_to(np.int64(0), rows), np.broadcast_to(np.False_, rows))
+
+
+def texts(words: Sequence[str | None]) -> Cells:
+    """A column of texts; None and "" are NULL."""
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(each, len(numbers)) if each else NONE for each in words]
+    return coded(np.array(found, np.int64), list(numbers))
+
+
+def coded(numbers: Ids, words: Sequence[str]) -> Cells:
+    """A column of texts by their indices; NONE is NULL."""
+    known = numbers != NONE
+    return Cells(np.where(known, numbers, 0), known, Texts(words))
+
+
+def named(values: Ids, words: Sequence[str]) -> Cells:
+    """Members of an enum by their lower-case names; those of a later version are NULL."""
+    inside = (values >= 0) & (values < len(words))
+    return coded(np.where(inside, values, NONE), words)

@@ -1,0 +1,1 @@
+"""The rows of a trace, as the tables of a fleet have them."""
