@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gradscope.fleet import manifest as manifests, places
+from gradscope.fleet.manifest import FileFacts, FleetPart, Manifest
 from gradscope.fleet.tables import INTEGER, REAL, TABLES, TEXT, YES
 
 KINDS = {INTEGER: pa.int64(), REAL: pa.float64(), YES: pa.bool_(), TEXT: pa.string()}
@@ -59,39 +61,44 @@ def line_of(layer: int) -> int:
 
 
 def _write_rank(root: Path, planted: Planted, rank: int) -> int:
-    rows = 0
+    parts: list[FleetPart] = []
     for first in range(0, planted.steps, planted.steps_per_file):
         steps = np.arange(first, min(first + planted.steps_per_file, planted.steps))
         tables = OneRank(planted, rank, steps).by_step()
-        rows += sum(_put(root, planted.run, rank, name, each, first) for name, each in tables)
-    for name, each in _once(planted, rank):
-        rows += _put(root, planted.run, rank, name, each, 0)
-    return rows
+        name = places.part_name(first)
+        files = {table: _put(root, planted.run, rank, table, each, name) for table, each in tables}
+        parts.append(FleetPart(first, int(steps[-1]), files))
+    once = {
+        table: _put(root, planted.run, rank, table, each, places.ALL)
+        for table, each in _once(planted, rank)
+    }
+    manifest = Manifest(planted.run, rank, "planted", "planted", {}, tuple(parts), once)
+    manifests.write(root, manifest)
+    return manifest.rows
 
 
 def _put(
-    root: Path, run: str, rank: int, name: str, columns: Mapping[str, Any], first: int
-) -> int:
+    root: Path, run: str, rank: int, name: str, columns: Mapping[str, Any], file: str
+) -> FileFacts:
     declared = TABLES[name].columns
     many = len(next(iter(columns.values())))
-    unknown = {*columns} - {each.name for each in declared}
-    assert not unknown, (name, unknown)
+    assert {*columns} <= {each.name for each in declared}, name
     table = pa.table({
         each.name: _column(columns.get(each.name), KINDS[each.type], many) for each in declared
     })  # fmt: skip
-    folder = root / name / f"run={run}" / f"rank={rank}"
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = [each.name for each in declared if each.type == TEXT]
+    path = places.rank_folder(root, name, run, rank) / file
+    path.parent.mkdir(parents=True, exist_ok=True)
     packed = {INTEGER: "DELTA_BINARY_PACKED", REAL: "BYTE_STREAM_SPLIT"}
     pq.write_table(
         table,
-        folder / f"part-{first}.parquet",
+        path,
         compression="zstd",
-        use_dictionary=texts,
+        use_dictionary=[each.name for each in declared if each.type == TEXT],
         column_encoding={e.name: packed[e.type] for e in declared if e.type in packed},
         row_group_size=122_880,
+        store_schema=False,
     )
-    return many
+    return FileFacts(many, path.stat().st_size, "planted")
 
 
 def _column(values: Any, kind: pa.DataType, many: int) -> pa.Array:

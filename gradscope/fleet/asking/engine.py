@@ -49,6 +49,13 @@ def run_part(work: PartWork) -> bytes:
         return to_bytes(_rows(connection, work.sql, work.parameters))
 
 
+FILES = """
+    SELECT * FROM read_parquet(
+        $files, hive_partitioning = true, hive_types = {'run': 'VARCHAR', 'rank': 'BIGINT'}
+    )
+"""
+
+
 @contextmanager
 def tables_of(work: PartWork) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection in which the tables of a part are views."""
@@ -158,8 +165,8 @@ def _view(
         nothing = ", ".join(f'NULL::{each.type} AS "{each.name}"' for each in columns)
         connection.execute(f'CREATE VIEW "{table}" AS SELECT {nothing} WHERE false')
         return
-    rows = connection.read_parquet(list(files), hive_partitioning=True)
-    if steps is not None and any(each.name == "step" for each in columns):
+    rows = connection.sql(FILES, params={"files": list(files)})
+    if steps is not None and TABLES[table].by_step:
         first, end = (int(number) for number in steps)
         rows = rows.filter(f"step >= {first} AND step < {end}")
     rows.create_view(table)

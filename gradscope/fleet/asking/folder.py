@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import unquote
 
 from gradscope.errors import UnknownNameError, UnreadableTraceError, UsageError
+from gradscope.fleet.manifest import manifests
+from gradscope.fleet.places import MANIFEST
 
 RUN, RANK, PART = "run=", "rank=", "part-"
 
@@ -23,7 +24,6 @@ class PartFile:
     rank: int
     first: int  # the first step that it may hold
     path: str
-    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,31 @@ class Fleet:
     @cached_property
     def runs(self) -> tuple[str, ...]:
         """All runs, whether they are asked for or not."""
+        folders = [self.root / MANIFEST, *(self.root / table for table in self.tables)]
         found = {
-            unquote(each.name[len(RUN) :])
-            for table in _folders(self.root)
-            for each in _folders(Path(table.path))
+            each.name.removeprefix(RUN)
+            for folder in (folders[:1] if folders[0].is_dir() else folders)
+            for each in _folders(folder)
             if each.name.startswith(RUN)
         }
         return tuple(sorted(found))
 
     def only(self, chosen: Iterable[tuple[str, int]]) -> Fleet:
         """The same fleet with these runs and ranks only."""
-        return replace(self, chosen=frozenset(chosen))
+        fleet = replace(self, chosen=frozenset(chosen))
+        if "_listed" in self.__dict__:
+            fleet.__dict__["_listed"] = self._listed
+        return fleet
 
     @cached_property
     def last_rank(self) -> int:
         """The largest number of a rank."""
-        return max((rank for table in self.tables[:1] for _, rank in self.ranks(table)), default=0)
+        return max((rank for _, rank in self.traces), default=0)
+
+    @cached_property
+    def traces(self) -> set[tuple[str, int]]:
+        """The runs and ranks that are asked for."""
+        return {each for table in self.tables for each in self.ranks(table)}
 
     def ranks(self, table: str) -> set[tuple[str, int]]:
         """The runs and ranks that have files of a table."""
@@ -74,25 +83,40 @@ class Fleet:
 
     def files(self, table: str) -> list[PartFile]:
         """The files of a table that are asked for, ordered by run, rank and step."""
-        return sorted(self._files(table))
+        asked, listed = self.asked, self._listed
+        found = _found(self.root, table) if listed is None else listed.get(table, ())
+        return [
+            each
+            for each in found
+            if (self.chosen is None or (each.run, each.rank) in self.chosen)
+            and (not asked.runs or each.run in asked.runs)
+            and (not asked.ranks or each.rank in asked.ranks)
+        ]
 
-    def _files(self, table: str) -> Iterator[PartFile]:
-        for of_run in _folders(self.root / table):
-            run = unquote(of_run.name.removeprefix(RUN))
-            if not of_run.name.startswith(RUN) or (self.asked.runs and run not in self.asked.runs):
-                continue
-            for of_rank in _folders(Path(of_run.path)):
-                rank = of_rank.name.removeprefix(RANK)
-                if not of_rank.name.startswith(RANK) or not rank.isdigit():
-                    continue
-                if self.chosen is not None and (run, int(rank)) not in self.chosen:
-                    continue
-                if self.asked.ranks and int(rank) not in self.asked.ranks:
-                    continue
-                parts = (each for each in os.scandir(of_rank.path) if _is_part(each.name))
-                yield from (
-                    PartFile(run, int(rank), _first(each.name), each.path, table) for each in parts
-                )
+    @cached_property
+    def _listed(self) -> dict[str, list[PartFile]] | None:
+        """The files that exports have completed, by table; None if nothing lists them."""
+        if not (self.root / MANIFEST).is_dir():
+            return None
+        found: dict[str, list[PartFile]] = {}
+        runs = self.asked.runs or ("*",)
+        for manifest in (each for run in runs for each in manifests(self.root, run)):
+            for table, path, _ in manifest.files(self.root):
+                row = PartFile(manifest.run, manifest.rank, _first(path.name), str(path))
+                found.setdefault(table, []).append(row)
+        return {table: sorted(rows) for table, rows in found.items()}
+
+
+def _found(root: Path, table: str) -> list[PartFile]:
+    """The files of a table that another program wrote, as their paths name them."""
+    return sorted(
+        PartFile(run, int(rank), _first(part.name), part.path)
+        for of_run in _folders(root / table)
+        for of_rank in _folders(Path(of_run.path))
+        for part in os.scandir(of_rank.path)
+        if of_run.name.startswith(RUN) and (run := of_run.name.removeprefix(RUN))
+        and (rank := of_rank.name.removeprefix(RANK)).isdigit() and _is_part(part.name)
+    )  # fmt: skip
 
 
 def fleet_at(root: Path, asked: Asked) -> Fleet:

@@ -19,7 +19,7 @@ def lacking(fleet: Fleet, question: Question, without: set[str]) -> Iterator[str
 
 def ranks_without(fleet: Fleet, question: Question) -> Iterator[str]:
     """In words, the ranks that have no rows of what is needed, while others do."""
-    every = {each for table in fleet.tables for each in fleet.ranks(table)}
+    every = fleet.traces
     for need in question.needs:
         tables = {column.partition(".")[0] for column in need.columns}
         known = {each for table in tables for each in fleet.ranks(table)}

@@ -62,7 +62,10 @@ class Division:
         inner = [each for each in bounds if first < each < end]
         cuts = [first, *(group[0] for group in _even(inner, many - 1)), end]
         for begin, stop in zip(cuts, cuts[1:], strict=False):
-            chosen = {table: _touching(rows, begin, stop) for table, rows in files.items()}
+            chosen = {
+                table: _touching(rows, begin, stop) if TABLES[table].by_step else rows
+                for table, rows in files.items()
+            }
             yield FleetPart(_paths(chosen), (begin, stop))
 
     def _bounds(self, files: dict[str, list[PartFile]]) -> list[int]:

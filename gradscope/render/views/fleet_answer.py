@@ -110,7 +110,7 @@ def question_lines(
 ) -> Iterator[Text]:
     """The questions, what each answers, and which tables it reads."""
     runs = ", ".join(fleet.runs[:5]) + (", …" if len(fleet.runs) > 5 else "")
-    many = len({each for table in fleet.tables for each in fleet.ranks(table)})
+    many = len(fleet.traces)
     yield line(charset.fit(f"{plural(len(fleet.runs), 'run')} ({runs}), "
                            f"{plural(many, 'trace')}", width).rstrip())  # fmt: skip
     columns = TableColumn("question", is_main=True), TableColumn("what"), TableColumn("reads")
