@@ -52,7 +52,7 @@ class Planted:
 
 def write(root: Path, planted: Planted) -> int:
     """Write all tables of a run; the number of rows."""
-    return sum(_write_rank(root, planted, rank) for rank in range(planted.ranks))
+    return sum(write_rank(root, planted, rank) for rank in range(planted.ranks))
 
 
 def line_of(layer: int) -> int:
@@ -60,7 +60,8 @@ def line_of(layer: int) -> int:
     return 1_000_003 * (layer + 1)
 
 
-def _write_rank(root: Path, planted: Planted, rank: int) -> int:
+def write_rank(root: Path, planted: Planted, rank: int) -> int:
+    """Write all tables of one rank; the number of rows."""
     parts: list[FleetPart] = []
     for first in range(0, planted.steps, planted.steps_per_file):
         steps = np.arange(first, min(first + planted.steps_per_file, planted.steps))
@@ -302,7 +303,8 @@ class OneRank:
         alike = np.random.default_rng((p.seed, 7, int(self._steps[0])))
         size = many * len(self._steps)
         after, flat = alike.integers(1, 1 << 60, size), names.ravel()
-        begin_at = np.repeat(self._begin, many) + self._each([5 * MS, 6 * MS])
+        late = int(self._layer_ns().sum()) - MS * len(self._layers)
+        begin_at = np.repeat(self._begin, many) + self._each([5 * MS, 6 * MS]) + late
         reached = np.repeat(self._reached() >= 0, many).astype(np.int64)
         return {
             **self._keys(many), "span": np.arange(size), "name": pa.array([*flat]),

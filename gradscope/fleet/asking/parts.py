@@ -39,9 +39,10 @@ class Division:
     def parts(self, split: str, many: int) -> list[FleetPart]:
         """At most so many parts. One part holds all files."""
         files = {table: self._files(table) for table in self.tables}
+        whole = FleetPart(_paths(files), self.fleet.asked.steps)
         if many <= 1:
-            return [FleetPart(_paths(files), self.fleet.asked.steps)]
-        return [*(self._by_step if split == BY_STEP else self._by_rank)(files, many)]
+            return [whole]
+        return [*(self._by_step if split == BY_STEP else self._by_rank)(files, many)] or [whole]
 
     def _files(self, table: str) -> list[PartFile]:
         return [each for each in self.fleet.files(table) if each.path not in self.without]
