@@ -161,10 +161,12 @@ class Asking:
 
     def _notes(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """What the answer does not say by itself."""
+        lacks: list[str] = []
         if not rows:
             lacks = [*lacking(self.fleet, self.question, self.without)]
             yield from lacks or [self.question.empty]
-        yield from ranks_without(self.fleet, self.question)
+        if rows or not lacks:
+            yield from ranks_without(self.fleet, self.question, self.without)
         if self.without:
             shown = sorted(os.path.relpath(each, self.fleet.root) for each in self.without)
             yield (
