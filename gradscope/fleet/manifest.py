@@ -44,6 +44,7 @@ class FleetPart:
 
     first: int | None  # numbers of the first step and the last one; None: outside of steps
     last: int | None
+    steps: int  # number of recorded steps
     files: Mapping[str, FileFacts]  # by table
 
 
@@ -91,7 +92,7 @@ def read(path: Path) -> Manifest | None:
         return Manifest(**{
             **fields,
             "parts": tuple(
-                FleetPart(each["first"], each["last"], _files(each["files"]))
+                FleetPart(each["first"], each["last"], each["steps"], _files(each["files"]))
                 for each in fields["parts"]
             ),
             "once": _files(fields["once"]),

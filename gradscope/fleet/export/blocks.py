@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradscope.analysis.lookups import Ids
+from gradscope.fleet.export.cells import distinct_of
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.fleet.export.rows.value_rows import step_of_values
 from gradscope.trace.schema import Node, Op
@@ -55,7 +56,8 @@ def _most_rows(of: RankTrace, numbers: Sequence[int]) -> list[int]:
     wanted, most = np.array(numbers, np.int64), np.zeros(len(numbers), np.int64)
     for steps in columns:
         number, known, _ = of.numbers(steps)
-        found, counts = np.unique(number[known], return_counts=True)
+        found, inverse = distinct_of(number[known])
+        counts = np.bincount(inverse, minlength=len(found))
         if len(found):
             at = np.minimum(np.searchsorted(found, wanted), len(found) - 1)
             most = np.maximum(most, np.where(found[at] == wanted, counts[at], 0))
@@ -68,5 +70,5 @@ def cut(order: StepOrder, blocks: Sequence[StepBlock]) -> Iterator[tuple[StepBlo
     inside = int(np.count_nonzero(order.known))
     steps: Ids = order.steps[:inside]
     starts = np.searchsorted(steps, [block.first for block in blocks], side="left").tolist()
-    yield from zip(blocks, starts, [*starts[1:], inside], strict=True)
+    yield from zip(blocks, starts, [*starts[1:], inside], strict=False)
     yield OUTSIDE_BLOCK, inside, len(order.known)

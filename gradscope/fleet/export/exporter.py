@@ -25,7 +25,7 @@ from gradscope.fleet import manifest as lists
 from gradscope.fleet.export.blocks import StepBlock, blocks_of, cut
 from gradscope.fleet.export.cells import Cells
 from gradscope.fleet.export.locking import locked
-from gradscope.fleet.export.parquet import pyarrow, write_parquet
+from gradscope.fleet.export.parquet import pyarrow, read_rows, write_parquet
 from gradscope.fleet.export.recording import TraceDigests, digests
 from gradscope.fleet.export.rows.act_rows import act_rows, finding_rows, findings
 from gradscope.fleet.export.rows.call_rows import collective_rows, op_rows
@@ -140,9 +140,8 @@ class Exporter:
             known = self._other(path, known)
         settings = self._settings(known)
         of = RankTrace(trace, unfinished=bool(settings["unfinished"]))
-        last = max((step.number for step in of.steps), default=-1)
-        if known is not None and any((part.last or 0) > last for part in known.parts):
-            known = self._older(path, known, last)
+        if known is not None and not of.lets_go and any(_lacks(of, part) for part in known.parts):
+            known = self._older(path, known)
         before = known or Manifest(self.run, rank, found.recording, "")
         shutil.rmtree(writing_folder(self.fleet, self.run, rank), ignore_errors=True)
         rank_files = RankFiles(self.fleet, before)
@@ -170,15 +169,20 @@ class Exporter:
             )
         remove(self.fleet, known)
 
-    def _older(self, path: Path, known: Manifest, last: int) -> None:
+    def _older(self, path: Path, known: Manifest) -> None:
         if not self.options.replace:
-            have = max(part.last or 0 for part in known.parts)
             raise UsageError(
-                f"{quoted_path(path)} ends with step {last}, and run {self.run} has rank "
-                f"{known.rank} up to step {have}: it is an older or shorter copy of that trace. "
-                "Export the longer one, or add --replace"
+                f"{quoted_path(path)} lacks steps that run {self.run} has of rank {known.rank}: it "
+                "is an older or shorter copy of that trace. Export the longer one, or add --replace"
             )
         remove(self.fleet, known)
+
+
+def _lacks(of: RankTrace, part: FleetPart) -> bool:
+    """Whether the trace has fewer steps of a block than the fleet."""
+    if part.first is None or part.last is None:
+        return False
+    return of.recorded_from(part.first, part.last) < part.steps
 
 
 def _is_there(path: Path, facts: FileFacts) -> bool:
@@ -205,13 +209,20 @@ class RankFiles:
         """Write all tables; returns which rules could not run."""
         known = [StepBlock(part.first, part.last) for part in self._before.parts]
         blocks = blocks_of(of, known)
+        if of.lets_go:
+            self._keep_what_went(of)
+        kept = {part.first for part in self.now.parts}
         for name, make in BY_STEP.items():
             tell(f"exporting table {name}")
             order, columns = make(of)
             every = {**order.keys(), **columns}
             for block, first, end in cut(order, blocks):
-                if end > first:
-                    self._put_part(block, name, _part(every, first, end))
+                if end > first and block.first not in kept:
+                    steps = 0
+                    if block.first is not None and block.last is not None:
+                        steps = of.recorded_from(block.first, block.last)
+                    part = FleetPart(block.first, block.last, steps, {})
+                    self._put_part(part, name, _part(every, first, end))
         commit = settings["commit"]
         self._put_once("module", module_rows(of))
         self._put_once("parameter", parameter_rows(of))
@@ -223,13 +234,23 @@ class RankFiles:
         self._put_once("line", of.lines.rows())
         return faults
 
-    def _put_part(self, block: StepBlock, table: str, columns: Mapping[str, Cells]) -> None:
-        before = next((p for p in self._before.parts if p.first == block.first), None)
+    def _keep_what_went(self, of: RankTrace) -> None:
+        """Keep blocks of which the recording has let steps go, and all lines that they refer to."""
+        for part in self._before.parts:
+            if _lacks(of, part):
+                self.now = lists.with_part(self.now, part)
+        path = rank_folder(self._fleet, "line", self.now.run, self.now.rank) / ALL
+        if self._before.once and path.exists():
+            for row in read_rows(path):
+                line = row["file"] or "", row["function"] or "", row["text"] or "", row["line"]
+                of.lines.keep(row["line_hash"], line)
+
+    def _put_part(self, part: FleetPart, table: str, columns: Mapping[str, Cells]) -> None:
+        before = next((p for p in self._before.parts if p.first == part.first), None)
         known = None if before is None else before.files.get(table)
-        facts = self._put(table, part_name(block.first), columns, known)
-        so_far = next((p for p in self.now.parts if p.first == block.first), None)
-        files = {} if so_far is None else so_far.files
-        part = FleetPart(block.first, block.last, {**files, table: facts})
+        facts = self._put(table, part_name(part.first), columns, known)
+        so_far = next((p for p in self.now.parts if p.first == part.first), part)
+        part = replace(part, files={**so_far.files, table: facts})
         self.now = lists.with_part(self.now, part)
 
     def _put_once(self, table: str, columns: Mapping[str, Cells]) -> None:

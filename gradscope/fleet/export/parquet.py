@@ -66,10 +66,16 @@ def write_parquet(path: Path, table: FleetTable, columns: Mapping[str, Cells]) -
         return file.tell()
 
 
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a small file."""
+    rows: list[dict[str, Any]] = pyarrow().parquet.ParquetFile(path).read().to_pylist()
+    return rows
+
+
 def _lines(columns: Mapping[str, Cells]) -> int:
     """The number of different lines, at least 1."""
     cells = columns.get("line_hash")
-    return max(len(np.unique(cells.values)), 1) if cells is not None else 1
+    return max(len(set(cells.values.tolist())), 1) if cells is not None else 1
 
 
 def _array(arrow: Any, kind: Any, cells: Cells) -> Any:

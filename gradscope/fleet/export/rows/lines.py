@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.analysis.identity.sites import Site, is_installed, shorter
 from gradscope.analysis.lookups import Ids
-from gradscope.fleet.export.cells import Cells, integers, text_hash, texts
+from gradscope.fleet.export.cells import Cells, distinct_of, integers, text_hash, texts
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.trace import Trace
 
@@ -60,11 +60,11 @@ class HashedLines:
 
     def of(self, stacks: Ids) -> Cells:
         """The column `line_hash` of rows with these stacks."""
-        found, inverse = np.unique(stacks, return_inverse=True)
+        found, inverse = distinct_of(stacks)
         frames = [self._chosen.get(stack, NONE) for stack in found.tolist()]
         for frame in frames:
             if frame != NONE:
-                self._keep(self._hashes[frame], self._frames[frame])
+                self.keep(self._hashes[frame], self._frames[frame])
         known = np.array([frame != NONE for frame in frames], bool)
         hashes = np.array([self._hashes.get(frame, 0) for frame in frames], np.int64)
         return integers(hashes[inverse], known[inverse])
@@ -78,11 +78,12 @@ class HashedLines:
             known = bool(site.file)
             found.append((text_hash(*line[:3]) if known else 0, known))
             if known:
-                self._keep(found[-1][0], line)
+                self.keep(found[-1][0], line)
         hashes = np.array([each for each, _ in found], np.int64)
         return integers(hashes, np.array([known for _, known in found], bool))
 
-    def _keep(self, key: int, line: Line) -> None:
+    def keep(self, key: int, line: Line) -> None:
+        """Add a line to the table, as if it had been asked for."""
         if key not in self._lines or line[3] < self._lines[key][3]:
             self._lines[key] = line
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradscope.analysis.identity.leaves import fill_leaves, leaf
 from gradscope.analysis.identity.steps import steps
@@ -15,7 +14,7 @@ from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import look_up
-from gradscope.fleet.export.cells import Cells, Flags, coded, integers
+from gradscope.fleet.export.cells import Cells, Flags, coded, distinct_of, integers
 from gradscope.fleet.export.rows.lines import HashedLines
 from gradscope.trace.schema import NONE, GraphTask, Module, Node, Step, Tensor
 from gradscope.trace.trace import Table, Trace
@@ -74,11 +73,20 @@ class RankTrace:
         self._numbers = {row.id: row.number for row in self.steps}
         self._left = left
 
+    @property
+    def lets_go(self) -> bool:
+        """Whether the recording keeps only some steps: others may have gone from the trace."""
+        return "let_go" in self.trace.meta
+
+    def recorded_from(self, first: int, last: int) -> int:
+        """The number of recorded steps with these numbers."""
+        return sum(step.id in self.recorded and first <= step.number <= last for step in self.steps)
+
     # Steps -----------------------------------------------------------------------------------
 
     def numbers(self, step_ids: Ids) -> tuple[Ids, Flags, Flags]:
         """The numbers of steps; which are in a step; and which are of a step that is running."""
-        found, inverse = _distinct(step_ids)
+        found, inverse = distinct_of(step_ids)
         few = found.tolist()
         number = np.array([self._numbers.get(each, 0) for each in few], np.int64)
         known = np.array([each in self._numbers for each in few], bool)
@@ -116,7 +124,7 @@ class RankTrace:
 
     def strings(self, string_ids: Ids) -> Cells:
         """Texts by their ids in the trace; "" is NULL."""
-        found, inverse = _distinct(string_ids)
+        found, inverse = distinct_of(string_ids)
         words = self.trace.texts(found)
         numbers = np.array([at if words[at] else NONE for at in range(len(words))], np.int64)
         return coded(numbers[inverse], words)
@@ -157,7 +165,7 @@ class RankTrace:
         return [self.leaf_names.get(tensor) or f"leaf {tensor}" for tensor in tensors]
 
     def _words(self, ids: Ids, words: dict[int, str]) -> Cells:
-        found, inverse = _distinct(ids)
+        found, inverse = distinct_of(ids)
         known: list[str] = []
         numbers = np.full(len(found), NONE, np.int64)
         for at, id in enumerate(found.tolist()):
@@ -173,7 +181,7 @@ class RankTrace:
         some = np.flatnonzero(at != NONE)
         numbers = np.full(len(tensors), NONE, np.int64)
         words: dict[tuple[int, ...], int] = {}
-        found, inverse = _distinct(at[some])
+        found, inverse = distinct_of(at[some])
         cells = table.ragged("shape").take(found).tuples() if len(found) else []
         of = np.array([words.setdefault(each, len(words)) for each in cells], np.int64)
         numbers[some] = of[inverse] if len(some) else of
@@ -199,24 +207,3 @@ def _rises(outside: Flags, number: Ids, *times: Ids) -> bool:
             return False
         equal &= each[1:] == each[:-1]
     return True
-
-
-DENSE = 8
-"""Ids are counted in a table if it is at most so much longer than the column."""
-
-
-def _distinct(values: Ids) -> tuple[Ids, NDArray[np.intp] | Ids]:
-    """The different values in order, and for each row the index of its own; quick for small ids."""
-    if not len(values):
-        return values, values
-    low, high = int(values.min()), int(values.max())
-    if high - low >= DENSE * len(values) + 64:
-        found, inverse = np.unique(values, return_inverse=True)
-        return found, inverse
-    shifted = values - low
-    there = np.zeros(high - low + 1, bool)
-    there[shifted] = True
-    found = np.flatnonzero(there)
-    place = np.zeros(len(there), np.int64)
-    place[found] = np.arange(len(found))
-    return found + low, place[shifted]

@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.timing.durations import look_up
-from gradscope.fleet.export.cells import Cells, ids, integers, named, reals, texts
+from gradscope.fleet.export.cells import Cells, distinct_of, ids, integers, named, reals, texts
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.trace.schema import NONE, Node, Op, Place, StepAct, Tensor, Value
 from gradscope.trace.trace import Trace
@@ -76,8 +76,8 @@ def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
     rows = order.rows
     found = {name: cells[rows] for name, cells in found.items()}
     tensor, value = found["tensor"], found["value"]
-    numbers, inverse = np.unique(tensor, return_inverse=True)
-    titles = texts(of.titles(numbers.tolist())).take(inverse.reshape(-1))
+    numbers, inverse = distinct_of(tensor)
+    titles = texts(of.titles(numbers.tolist())).take(inverse)
     seen, values = value != NONE, of.trace.table(Value)
     at = np.where(seen, value, 0)
 
