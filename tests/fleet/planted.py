@@ -68,7 +68,7 @@ def write_rank(root: Path, planted: Planted, rank: int) -> int:
         tables = OneRank(planted, rank, steps).by_step()
         name = places.part_name(first)
         files = {table: _put(root, planted.run, rank, table, each, name) for table, each in tables}
-        parts.append(FleetPart(first, int(steps[-1]), files))
+        parts.append(FleetPart(first, int(steps[-1]), len(steps), files))
     once = {
         table: _put(root, planted.run, rank, table, each, places.ALL)
         for table, each in _once(planted, rank)

@@ -145,7 +145,7 @@ class Asking:
         if stage.only_found and found is not None:
             rows = from_bytes(found).select(["run", "rank"]).to_pylist()
             fleet = fleet.only({(each["run"], each["rank"]) for each in rows})
-        division = Division(fleet, tables, self.without)
+        division = Division(fleet, tables, self.without, stage.instead)
         many = self._many
         if stage.split == BY_STEP and not self.cluster.cores and not self.many:
             many = division.size() // LARGEST_PART + 1

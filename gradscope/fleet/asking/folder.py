@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from gradscope.errors import UnknownNameError, UnreadableTraceError, UsageError
-from gradscope.fleet.manifest import manifests
-from gradscope.fleet.places import MANIFEST
+from gradscope.fleet.manifest import Manifest, manifests
+from gradscope.fleet.places import ALL, MANIFEST, part_name
 
 RUN, RANK, PART = "run=", "rank=", "part-"
 
@@ -83,28 +83,38 @@ class Fleet:
 
     def files(self, table: str) -> list[PartFile]:
         """The files of a table that are asked for, ordered by run, rank and step."""
-        asked, listed = self.asked, self._listed
-        found = _found(self.root, table) if listed is None else listed.get(table, ())
+        listed = self._listed
+        found = _found(self.root, table) if listed is None else _files(self.root, listed, table)
         return [
             each
             for each in found
             if (self.chosen is None or (each.run, each.rank) in self.chosen)
-            and (not asked.runs or each.run in asked.runs)
-            and (not asked.ranks or each.rank in asked.ranks)
+            and (not self.asked.runs or each.run in self.asked.runs)
+            and (not self.asked.ranks or each.rank in self.asked.ranks)
         ]
 
     @cached_property
-    def _listed(self) -> dict[str, list[PartFile]] | None:
-        """The files that exports have completed, by table; None if nothing lists them."""
+    def _listed(self) -> list[Manifest] | None:
+        """What exports have completed; None if nothing lists it."""
         if not (self.root / MANIFEST).is_dir():
             return None
-        found: dict[str, list[PartFile]] = {}
         runs = self.asked.runs or ("*",)
-        for manifest in (each for run in runs for each in manifests(self.root, run)):
-            for table, path, _ in manifest.files(self.root):
-                row = PartFile(manifest.run, manifest.rank, _first(path.name), str(path))
-                found.setdefault(table, []).append(row)
-        return {table: sorted(rows) for table, rows in found.items()}
+        found = [each for run in runs for each in manifests(self.root, run)]
+        return sorted(found, key=lambda each: (each.run, each.rank))
+
+
+def _files(root: Path, listed: Sequence[Manifest], table: str) -> list[PartFile]:
+    """The files of a table in these lists. As text: there may be many thousands."""
+    found = []
+    for each in listed:
+        folder = f"{root}/{table}/{RUN}{each.run}/{RANK}{each.rank}/"
+        if table in each.once:
+            found.append(PartFile(each.run, each.rank, 0, folder + ALL))
+        for part in each.parts:
+            if table in part.files:
+                name = part_name(part.first)
+                found.append(PartFile(each.run, each.rank, part.first or 0, folder + name))
+    return found
 
 
 def _found(root: Path, table: str) -> list[PartFile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ class Division:
     fleet: Fleet
     tables: Sequence[str]
     without: set[str] = field(default_factory=set)
+    instead: Mapping[str, str] = field(default_factory=dict)  # see Stage
 
     def size(self) -> int:
         """Size of the files in bytes."""
@@ -45,7 +46,10 @@ class Division:
         return [*(self._by_step if split == BY_STEP else self._by_rank)(files, many)] or [whole]
 
     def _files(self, table: str) -> list[PartFile]:
-        return [each for each in self.fleet.files(table) if each.path not in self.without]
+        found = [each for each in self.fleet.files(table) if each.path not in self.without]
+        other = self.instead.get(table)
+        have = self.fleet.ranks(other) if other else set()
+        return [each for each in found if (each.run, each.rank) not in have]
 
     def _by_rank(self, files: dict[str, list[PartFile]], many: int) -> Iterator[FleetPart]:
         ranks = sorted({(each.run, each.rank) for rows in files.values() for each in rows})

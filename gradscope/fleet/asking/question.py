@@ -20,6 +20,7 @@
     sum = "SELECT … FROM parts"       # `parts`: the rows of all parts, one below the other
     reads = ["step"]                  # if this part reads fewer tables
     only_found = true                 # reads only files of the runs and ranks in `found`
+    instead = { grad = "value" }      # reads table grad only of ranks that have no table value
 
     [plot]                            # the page: a cell for each rank and step
     part = "SELECT run, rank, step, … AS value"
@@ -57,6 +58,7 @@ class Stage:
     split: str = BY_RANK  # how the fleet is divided: BY_RANK or BY_STEP
     reads: tuple[str, ...] = ()  # tables of the part; (): those of the question
     only_found: bool = False  # reads the runs and ranks in `found` only
+    instead: Mapping[str, str] = field(default_factory=dict)  # a table only of ranks without another
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
         "parameter": titles,
         "optimizer": ids(found["optimizer"]),
         "missing": Cells(found["missing"], found["optimizer"] != NONE),
-        "norm": reals(np.where(np.isnan(norm), found["grad"], norm)),
+        # What a backward accumulated is not yet averaged over ranks; the optimizer saw the average.
+        "norm": reals(np.where(np.isnan(found["grad"]), norm, found["grad"])),
         "sum": reals(found["sums"]),
         "count": Cells(statistic("count"), seen),
         "bad": Cells(bad, seen),
