@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -122,7 +124,15 @@ class _Kept(threading.local):
 
     def __init__(self) -> None:
         self.by_root: dict[tuple[str, int], duckdb.DuckDBPyConnection] = {}
-        self.spill = tempfile.TemporaryDirectory(prefix="gradscope-ask-")
+        self.spill = _SpillFolder()
+
+
+class _SpillFolder:
+    """A temporary folder that is removed with this object, and when Python ends."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="gradscope-ask-")
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
 
 
 _kept = _Kept()
@@ -148,6 +158,8 @@ def _connection(root: str, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
         )
         if root:
             connection.execute("SET allowed_directories = ?", [[f"{root}/"]])
+        connection.execute("SET enable_progress_bar = false")  # it is drawn into the output
+        connection.execute("SET python_enable_replacements = false")  # variables are no tables
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     yield _kept.by_root[key]
@@ -165,11 +177,12 @@ def _view(
         nothing = ", ".join(f'NULL::{each.type} AS "{each.name}"' for each in columns)
         connection.execute(f'CREATE VIEW "{table}" AS SELECT {nothing} WHERE false')
         return
-    rows = connection.sql(FILES, params={"files": list(files)})
-    if steps is not None and TABLES[table].by_step:
-        first, end = (int(number) for number in steps)
-        rows = rows.filter(f"step >= {first} AND step < {end}")
-    rows.create_view(table)
+    with errors_in_words():
+        rows = connection.sql(FILES, params={"files": list(files)})
+        if steps is not None and TABLES[table].by_step:
+            first, end = (int(number) for number in steps)
+            rows = rows.filter(f"step >= {first} AND step < {end}")
+        rows.create_view(table)
 
 
 def _rows(
@@ -194,7 +207,7 @@ def errors_in_words() -> Iterator[None]:
             f"runs, ranks or steps ({_short(error)})"
         ) from None
     except duckdb.Error as error:
-        if any(word in str(error) for word in DAMAGE):
+        if "://" not in str(error) and any(word in str(error) for word in DAMAGE):
             raise DamagedPartError(f"a file of the fleet is damaged: {_short(error)}") from None
         raise UsageError(f"the SQL failed: {_short(error)}") from None
 
