@@ -235,7 +235,7 @@ _DECLARED = (
         "asynchronous BOOLEAN  whether it may have gone on when the call returned",
         "waits BOOLEAN  whether step.collective_ns contains it: false for asynchronous ones, and "
         "those inside another",
-        "kind VARCHAR  ddp: reduces a bucket of DistributedDataParallel; groups: makes a group of "
+        "kind VARCHAR  ddp: DistributedDataParallel runs it beside the program; groups: makes a group of "
         "ranks; one_to_one: send or receive; other. In each kind, ranks of a group call in the "
         "same order, except one_to_one",
         "nth BIGINT  place among the recorded calls of this kind in its group, from 0",
@@ -311,7 +311,8 @@ _DECLARED = (
         "module",
         "a module of the model",
         "k BIGINT  place in the order in which modules were recorded, from 0",
-        "module VARCHAR  its path; with several models it begins with the name of the model",
+        "module VARCHAR  its path, which begins with the name of the model if there are several; "
+        "NULL: the model itself",
         "type VARCHAR  its class",
         "parent VARCHAR  path of the module around it; NULL: none",
         "parameters BIGINT  number of its own parameters",

@@ -9,7 +9,8 @@ is added twice, and a rank is complete or as it was before, with newer rows at m
 Note [A trace that grows]
 Rows of steps that had ended may still change: a value that a step saved is released later, and
 nodes that no backward has reached are recorded when the program ends. So each export makes the
-rows of all steps again. It writes those files whose rows differ from what the list says.
+rows of all steps again. It writes those files whose rows differ from what the list says. If the
+recording keeps only its latest steps (`--keep`), steps that were exported stay as they were then.
 """
 
 from __future__ import annotations
@@ -235,9 +236,12 @@ class RankFiles:
         return faults
 
     def _keep_what_went(self, of: RankTrace) -> None:
-        """Keep blocks of which the recording has let steps go, and all lines that they refer to."""
+        """Keep all blocks as they are, and the lines that they refer to.
+
+        The recording may have let some of their steps go, and then has a part of their rows only.
+        """
         for part in self._before.parts:
-            if _lacks(of, part):
+            if part.first is not None:
                 self.now = lists.with_part(self.now, part)
         path = rank_folder(self._fleet, "line", self.now.run, self.now.rank) / ALL
         if self._before.once and path.exists():
