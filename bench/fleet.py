@@ -58,8 +58,9 @@ def _measure(root: Path, planted: Planted) -> None:
     for name in questions():
         one, scan = _in_process(root, name), _in_process(root, f"scan {name}")
         words = (
-            f"{one['cpu']:.3g} s of CPU, {one['read'] / 1e6:,.0f} MB read, {one['peak'] / 1e6:,.0f} MB of memory; a scan of "
-            f"its tables {scan['seconds']:.3g} s, {scan['read'] / 1e6:,.0f} MB"
+            f"{one['cpu']:.3g} s of CPU, {one['read'] / 1e6:,.0f} MB read, "
+            f"{one['peak'] / 1e6:,.0f} MB of memory; a scan of its tables "
+            f"{scan['seconds']:.3g} s, {scan['read'] / 1e6:,.0f} MB"
         )
         print(f"  {name}: first {one['first']:.3g} s; {words}")
         report(f"{name}, {planted.ranks} ranks", one["seconds"], limits.get(name, LONGEST), "s")

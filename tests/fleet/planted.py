@@ -203,7 +203,8 @@ class OneRank:
             "norm": norm.ravel(), "count": self._each([64] * many) if p.values else None,
             "bad": bad.ravel() if p.values else None, "nan": bad.ravel() if p.values else None,
             "weight_norm": weight.ravel(), "weight_hash": weight_hash.ravel(),
-            "update_norm": (norm * 0.01).ravel(), "happened_at": np.repeat(self._begin + 9 * MS, many),
+            "update_norm": (norm * 0.01).ravel(),
+            "happened_at": np.repeat(self._begin + 9 * MS, many),
             "line_hash": self._each([line_of(90)] * many),
         }  # fmt: skip
 
@@ -249,7 +250,8 @@ class OneRank:
         many = len(kinds)
         return {
             **self._keys(many), "seq": np.arange(many * len(self._steps)),
-            "kind": self._text(kinds), "happened_at": np.repeat(self._begin, many) + self._each(range(many)),
+            "kind": self._text(kinds),
+            "happened_at": np.repeat(self._begin, many) + self._each(range(many)),
             "thread": self._each([0] * many), "task": np.repeat(self._steps, many),
             "node": self._each([-1, *layer]), "parameter": self._text([None, *leaf]),
             "line_hash": self._each([line_of(91), *self._hashes[layer]]),
@@ -330,7 +332,8 @@ class OneRank:
         ]
         return {
             **self._keys(1), "id": np.arange(many), "kind": self._text(["batch"]),
-            "happened_at": self._begin, "facts": pa.array(samples), "line_hash": self._each([line_of(94)]),
+            "happened_at": self._begin, "facts": pa.array(samples),
+            "line_hash": self._each([line_of(94)]),
         }  # fmt: skip
 
 

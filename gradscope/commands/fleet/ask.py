@@ -34,7 +34,9 @@ def ask(
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(help="Set a parameter of the question. Can be repeated.", metavar="NAME=VALUE"),
+        typer.Option(
+            help="Set a parameter of the question. Can be repeated.", metavar="NAME=VALUE"
+        ),
     ] = None,
     on: Annotated[
         str,
@@ -161,13 +163,13 @@ def _ask_sql(
     import orjson
 
     from gradscope.fleet.asking.free_sql import answered, first_rows
-    from gradscope.fleet.asking.written import write_batches
+    from gradscope.fleet.asking.written import may_replace_parquet, write_batches
     from gradscope.render.views.fleet_answer import table_of
     from gradscope.render.views.tables import table_lines
 
     with answered(found, sql) as reader:
         if output is not None:
-            may_replace(output, b"PAR1")
+            may_replace_parquet(output)
             rows = write_batches(output, reader)
             sys.stdout.write(f"wrote {safe(str(output))}: {rows:,} rows\n")
         elif as_json:
@@ -198,9 +200,9 @@ def _answer_json(answer: "FleetAnswer") -> bytes:
 
 
 def _write_parquet(path: Path, table: Any) -> None:
-    from gradscope.fleet.asking.written import write_batches
+    from gradscope.fleet.asking.written import may_replace_parquet, write_batches
 
-    may_replace(path, b"PAR1")
+    may_replace_parquet(path)
     write_batches(path, table.to_reader())
     sys.stdout.write(f"wrote {safe(str(path))}: {len(table):,} rows\n")
 

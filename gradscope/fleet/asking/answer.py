@@ -91,9 +91,7 @@ class Asking:
     def _damaged(self) -> set[str]:
         found: set[str] = set()
         for table in {*self.question.reads, "line", "meta"}:
-            files = [
-                each.path for each in self.fleet.files(table) if each.path not in self.without
-            ]
+            files = [each.path for each in self.fleet.files(table) if each.path not in self.without]
             names, root = TABLES[table].names, str(self.fleet.root)
             if files:
                 found |= {*damaged_among(root, table, files, names, self.cluster)}
@@ -179,8 +177,11 @@ class Asking:
         if not rows or not self.question.next:
             return ""
         known = {**rows[0], "fleet": str(self.fleet.root)}
-        if any(known.get(name) is None for _, name, _, _ in Formatter().parse(self.question.next)
-               if name):
+        if any(
+            known.get(name) is None
+            for _, name, _, _ in Formatter().parse(self.question.next)
+            if name
+        ):
             return ""
         quoted = {name: shlex.quote(str(value)) for name, value in known.items()}
         return self.question.next.format_map(quoted)

@@ -19,7 +19,11 @@ def damaged_among(
     sums = ", ".join(f'min("{each}")' for each in columns)
     groups = [files[at : at + AT_ONCE] for at in range(0, len(files), AT_ONCE)]
     works = [PartWork(root, {table: group}, f'SELECT {sums} FROM "{table}"') for group in groups]
-    bad = [work.files[table] for work, well in zip(works, cluster.map(reads, works), strict=True) if not well]
+    bad = [
+        work.files[table]
+        for work, well in zip(works, cluster.map(reads, works), strict=True)
+        if not well
+    ]
     ones = [PartWork(root, {table: [each]}, works[0].sql) for group in bad for each in group]
     return [
         work.files[table][0]

@@ -212,7 +212,16 @@ def errors_in_words() -> Iterator[None]:
         raise UsageError(f"the SQL failed: {_short(error)}") from None
 
 
-DAMAGE = (".parquet", "Parquet", "parquet", "ZSTD", "zstd", "TProtocolException", "thrift", "Snappy")
+DAMAGE = (
+    ".parquet",
+    "Parquet",
+    "parquet",
+    "ZSTD",
+    "zstd",
+    "TProtocolException",
+    "thrift",
+    "Snappy",
+)
 """What messages of DuckDB about damaged files contain."""
 
 

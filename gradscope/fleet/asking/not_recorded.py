@@ -11,11 +11,13 @@ from gradscope.fleet.asking.question import Question
 
 MOST_RUNS = 3
 
+
 def lacking(fleet: Fleet, question: Question, without: set[str]) -> Iterator[str]:
     """In words, what is not recorded of any rank that is asked for."""
     for need in question.needs:
         if not any(_has_values(fleet, column, need.where, without) for column in need.columns):
             yield f"not recorded: {need.what}; {need.record}"
+
 
 def ranks_without(fleet: Fleet, question: Question, without: set[str]) -> Iterator[str]:
     """In words, the ranks of which nothing is recorded that is needed, while it is of others.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part
@@ -35,7 +36,7 @@ class Division:
     def size(self) -> int:
         """Size of the files in bytes."""
         paths = (each.path for table in self.tables for each in self._files(table))
-        return sum(os.stat(path).st_size for path in paths)
+        return sum(Path(path).stat().st_size for path in paths)
 
     def parts(self, split: str, many: int) -> list[FleetPart]:
         """At most so many parts. One part holds all files."""
@@ -66,7 +67,7 @@ class Division:
         first, end = self.fleet.asked.steps or (bounds[0], bounds[-1])
         inner = [each for each in bounds if first < each < end]
         cuts = [first, *(group[0] for group in _even(inner, many - 1)), end]
-        for begin, stop in zip(cuts, cuts[1:], strict=False):
+        for begin, stop in pairwise(cuts):
             chosen = {
                 table: _touching(rows, begin, stop) if TABLES[table].by_step else rows
                 for table, rows in files.items()
@@ -82,7 +83,6 @@ class Division:
         begins = sorted({each.first for rows in files.values() for each in rows}) or [0]
         last = max(self.last_step(), begins[-1]) + 1
         return sorted({*begins, last, *range(begins[0], last, max((last - begins[0]) // 64, 1))})
-
 
     def last_step(self) -> int:
         """The last step in the last files of each rank, of one of the tables."""

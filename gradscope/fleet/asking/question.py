@@ -58,7 +58,9 @@ class Stage:
     split: str = BY_RANK  # how the fleet is divided: BY_RANK or BY_STEP
     reads: tuple[str, ...] = ()  # tables of the part; (): those of the question
     only_found: bool = False  # reads the runs and ranks in `found` only
-    instead: Mapping[str, str] = field(default_factory=dict)  # a table only of ranks without another
+    instead: Mapping[str, str] = field(
+        default_factory=dict
+    )  # a table only of ranks without another
 
 
 @dataclass(frozen=True, slots=True)

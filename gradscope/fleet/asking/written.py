@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,19 @@ from gradscope.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+MAGIC = b"PAR1"
+"""The first bytes of a Parquet file."""
+
+
+def may_replace_parquet(path: Path) -> None:
+    """Raise UsageError if the file exists, and is no Parquet file."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise UsageError(
+                f"{path} exists and was not written by this command; choose another name with -o"
+            )
 
 
 def write_batches(path: Path, reader: pa.RecordBatchReader) -> int:

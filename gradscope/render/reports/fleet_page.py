@@ -130,8 +130,9 @@ def _legend(scale: Scale, unit: str) -> Iterator[str]:
     yield '<ul class="legend">'
     last = HEATS if scale.high > scale.low else 1
     for heat in range(last):
-        words = f"{_number(bounds[heat], unit)} to {_number(bounds[heat + 1], unit)}"
-        yield f'<li><i class="heat{heat}"></i>{_text(words if last > 1 else words.split(" to ")[0])}</li>'
+        upper = f" to {_number(bounds[heat + 1], unit)}" if last > 1 else ""
+        words = f"{_number(bounds[heat], unit)}{upper}"
+        yield f'<li><i class="heat{heat}"></i>{_text(words)}</li>'
     yield '<li><i class="named"></i>named in the answer</li></ul>'
 
 
@@ -148,7 +149,7 @@ def _map(
     high = max(min(240 / lines, 18), HEIGHT)
     width, height = LEFT + columns * wide, lines * high + 18
     label = f"{title} of run {run}: {lines} rows of ranks, {columns} columns of steps"
-    yield f'<figure><figcaption>run {_text(run)}</figcaption>'
+    yield f"<figure><figcaption>run {_text(run)}</figcaption>"
     yield (
         f'<div class="map" tabindex="0" role="group" aria-label="{_text(label)}. '
         f'Arrow keys choose a cell.">'
@@ -180,7 +181,8 @@ def _labels(
         steps[each["at_step"]] = min(steps.get(each["at_step"], each["step"]), each["step"])
     apart = max(round(14 / high), 1)
     for at in sorted(ranks)[::apart]:
-        yield f'<text x="{LEFT - 5}" y="{at * high + high / 2 + 4:.1f}" text-anchor="end">{ranks[at]}</text>'
+        y = at * high + high / 2 + 4
+        yield f'<text x="{LEFT - 5}" y="{y:.1f}" text-anchor="end">{ranks[at]}</text>'
     apart = max(round(60 / wide), 1)
     for at in sorted(steps)[::apart]:
         yield f'<text x="{LEFT + at * wide:.1f}" y="{lines * high + 13:.1f}">{steps[at]}</text>'

@@ -8,10 +8,6 @@ from typing import Any
 import pytest
 
 from gradscope.errors import UnknownNameError, UsageError
-
-pytest.importorskip("duckdb")
-pytest.importorskip("pyarrow")
-
 from gradscope.fleet.asking.answer import Asking, FleetAnswer
 from gradscope.fleet.asking.folder import Asked, fleet_at
 from gradscope.fleet.asking.question import question_called, questions, read_question
@@ -40,7 +36,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def ask(root: Path, name: str, many: int = 0, *, asked: Asked | None = None, **given: str) -> FleetAnswer:
+def ask(
+    root: Path, name: str, many: int = 0, *, asked: Asked | None = None, **given: str
+) -> FleetAnswer:
     question = question_called(name)
     parameters = question.with_parameters(given)
     return Asking(fleet_at(root, asked or Asked()), question, parameters, many=many).answer()

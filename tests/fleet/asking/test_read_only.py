@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from gradscope.errors import UsageError
-
-pytest.importorskip("duckdb")
-pa = pytest.importorskip("pyarrow")
-
 from gradscope.fleet.asking import engine
 from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part
 from gradscope.fleet.asking.folder import Asked, fleet_at
@@ -105,7 +102,7 @@ def test_python_objects_of_ours_are_no_tables(root: Path) -> None:
     table = pa.table({"x": [1]})
     assert len(table) == 1
 
-    with pytest.raises(UsageError, match="Table with name table does not exist|syntax error"):
+    with pytest.raises(UsageError, match=r"Table with name table does not|syntax error"):
         asked(root, 'SELECT * FROM "table"')
 
 
@@ -133,5 +130,5 @@ def test_what_does_not_fit_at_all_is_said_in_words(
     monkeypatch.setattr(engine, "_kept", engine._Kept())
     sql = "SELECT list(i) AS l FROM range(30000000) AS r(i)"
 
-    with pytest.raises(UsageError, match="needs more than 60MB of memory.*fewer runs"):
+    with pytest.raises(UsageError, match=r"needs more than 60MB of memory.*fewer runs"):
         run_part(PartWork(str(root), {}, sql))
