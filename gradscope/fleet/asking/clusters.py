@@ -28,7 +28,9 @@ PER_CORE = 2
 class Cluster(Protocol):
     """What runs a function over parts."""
 
-    cores: int  # 0: this process; its engine divides the work itself
+    @property
+    def cores(self) -> int:
+        """Number of parts that run at once; 0: this process, whose engine divides the work."""
 
     def map(self, function: Callable[[Given], Result], items: Sequence[Given]) -> list[Result]: ...
 

@@ -110,13 +110,12 @@ def from_bytes(content: bytes) -> pa.Table:
 def needs_packages() -> None:
     """Raise MissingProgramError if DuckDB or pyarrow is not installed."""
     try:
-        import duckdb
-        import pyarrow  # noqa: F401, ICN001  whether it is there
+        import duckdb  # noqa: F401  whether it is there
+        import pyarrow  # noqa: F401, ICN001
     except ImportError as error:
         raise MissingProgramError(
             f"a fleet needs {error.name}: {how_to_install('gradscope-trace[fleet]')}"
         ) from None
-    assert duckdb
 
 
 class _Kept(threading.local):

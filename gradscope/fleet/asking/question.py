@@ -113,7 +113,7 @@ def _as_kind_of(default: Parameter, name: str, text: str) -> Parameter:
     try:
         return type(default)(text)
     except ValueError:
-        kind = {int: "a whole number", float: "a number"}[type(default)]  # type: ignore[index]
+        kind = {int: "a whole number", float: "a number"}[type(default)]
         raise UsageError(f"--set {name} takes {kind}, not {text!r}") from None
 
 

@@ -175,7 +175,8 @@ def _labels(
     rows: Sequence[tuple[int, Mapping[str, Any]]], lines: int, wide: float, high: float
 ) -> Iterator[str]:
     """The first rank of some rows, and the first step of some columns."""
-    ranks, steps = {}, {}
+    ranks: dict[int, int] = {}
+    steps: dict[int, int] = {}
     for _, each in rows:
         ranks[each["at_rank"]] = min(ranks.get(each["at_rank"], each["rank"]), each["rank"])
         steps[each["at_step"]] = min(steps.get(each["at_step"], each["step"]), each["step"])
