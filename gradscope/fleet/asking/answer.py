@@ -147,7 +147,7 @@ class Asking:
         many = self._many
         if stage.split == BY_STEP and not self.cluster.cores and not self.many:
             many = division.size() // LARGEST_PART + 1
-        return division.parts(stage.split, many)
+        return division.parts(stage.split, max(many, stage.parts))
 
     @property
     def _many(self) -> int:

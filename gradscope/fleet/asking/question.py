@@ -57,6 +57,7 @@ class Stage:
     sum: str
     split: str = BY_RANK  # how the fleet is divided: BY_RANK or BY_STEP
     reads: tuple[str, ...] = ()  # tables of the part; (): those of the question
+    parts: int = 1  # at least so many in this process: SQL that sorts rows needs less memory then
     only_found: bool = False  # reads the runs and ranks in `found` only
     instead: Mapping[str, str] = field(
         default_factory=dict
