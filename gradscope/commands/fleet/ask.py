@@ -21,50 +21,62 @@ _output = partial(typer.Option, rich_help_panel="Output")
 ROWS = 20
 
 
+_FleetOption = Annotated[
+    Path, typer.Argument(metavar="FLEET", help="Folder of `gradscope export`.")
+]
+_QuestionOption = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="QUESTION", help="Name of a question, or its file. Without it: list them."
+    ),
+]
+_SqlOption = Annotated[str | None, typer.Option(help="Ask this SQL: one SELECT.", metavar="SELECT")]
+_SetOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Set a parameter of the question. Can be repeated.", metavar="NAME=VALUE"),
+]
+_OnOption = Annotated[
+    str,
+    typer.Option(
+        help="Ask on a cluster: dask://HOST:PORT or ray://HOST:PORT. It must see the folder.",
+        metavar="CLUSTER",
+    ),
+]
+_RunOption = Annotated[
+    list[str] | None, _part(help="Only this run. Can be repeated.", metavar="NAME")
+]
+_RankOption = Annotated[
+    list[int] | None, _part(help="Only this rank. Can be repeated.", metavar="R", min=0)
+]
+_StepsOption = Annotated[
+    str, _part(help="Only these steps, as in 3:7 (both included), 3: or 5.", metavar="STEPS")
+]
+_JsonOption = Annotated[bool, _output("--json", help="Print JSON.")]
+_OutputOption = Annotated[
+    Path | None, _output("-o", "--output", help="Write a Parquet file.", metavar="FILE")
+]
+_PageOption = Annotated[
+    Path | None,
+    _output(help="Write a page with a map of ranks and steps; works offline.", metavar="FILE"),
+]
+_RowsOption = Annotated[
+    int | None, _output(help=f"Show up to N rows. Default: {ROWS}.", min=1, metavar="N")
+]
+
+
 def ask(
-    fleet: Annotated[Path, typer.Argument(metavar="FLEET", help="Folder of `gradscope export`.")],
-    question: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="QUESTION", help="Name of a question, or its file. Without it: list them."
-        ),
-    ] = None,
-    sql: Annotated[
-        str | None, typer.Option(help="Ask this SQL: one SELECT.", metavar="SELECT")
-    ] = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Set a parameter of the question. Can be repeated.", metavar="NAME=VALUE"
-        ),
-    ] = None,
-    on: Annotated[
-        str,
-        typer.Option(
-            help="Ask on a cluster: dask://HOST:PORT or ray://HOST:PORT. It must see the folder.",
-            metavar="CLUSTER",
-        ),
-    ] = "",
-    run: Annotated[
-        list[str] | None, _part(help="Only this run. Can be repeated.", metavar="NAME")
-    ] = None,
-    rank: Annotated[
-        list[int] | None, _part(help="Only this rank. Can be repeated.", metavar="R", min=0)
-    ] = None,
-    steps: Annotated[
-        str, _part(help="Only these steps, as in 3:7 (both included), 3: or 5.", metavar="STEPS")
-    ] = "",
-    json: Annotated[bool, _output("--json", help="Print JSON.")] = False,
-    output: Annotated[
-        Path | None, _output("-o", "--output", help="Write a Parquet file.", metavar="FILE")
-    ] = None,
-    page: Annotated[
-        Path | None,
-        _output(help="Write a page with a map of ranks and steps; works offline.", metavar="FILE"),
-    ] = None,
-    rows: Annotated[
-        int | None, _output(help=f"Show up to N rows. Default: {ROWS}.", min=1, metavar="N")
-    ] = None,
+    fleet: _FleetOption,
+    question: _QuestionOption = None,
+    sql: _SqlOption = None,
+    set: _SetOption = None,
+    on: _OnOption = "",
+    run: _RunOption = None,
+    rank: _RankOption = None,
+    steps: _StepsOption = "",
+    json: _JsonOption = False,
+    output: _OutputOption = None,
+    page: _PageOption = None,
+    rows: _RowsOption = None,
     everything: Everything = False,
     plain: Plain = False,
     width: Width = None,

@@ -15,9 +15,9 @@ from gradscope.fleet.asking.damage import damaged_among
 from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part, run_sum, to_bytes
 from gradscope.fleet.asking.folder import Fleet
 from gradscope.fleet.asking.not_recorded import lacking, ranks_without
-from gradscope.fleet.asking.parts import Division, FleetPart
+from gradscope.fleet.asking.parts import AskedPart, Division
 from gradscope.fleet.asking.places import traces_of, with_places
-from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Question, Stage
+from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Question, QuestionStage
 from gradscope.fleet.tables import TABLES
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Asking:
         assert table is not None
         return table
 
-    def _summed(self, stage: Stage, found: bytes | None) -> pa.Table:
+    def _summed(self, stage: QuestionStage, found: bytes | None) -> pa.Table:
         works = [self._work(part, stage.part, found) for part in self._parts(stage, found)]
         parts = self.cluster.map(run_part, works)
         return run_sum(parts, stage.sum, self._bound, found)
@@ -132,12 +132,12 @@ class Asking:
         """
         return run_sum(self.cluster.map(run_part, works), sql, {})
 
-    def _work(self, part: FleetPart, sql: str, found: bytes | None) -> PartWork:
+    def _work(self, part: AskedPart, sql: str, found: bytes | None) -> PartWork:
         threads = 1 if self.cluster.cores else 0  # a cluster runs a part on each core
         root = str(self.fleet.root)
         return PartWork(root, part.files, sql, self._bound, part.steps, found, threads)
 
-    def _parts(self, stage: Stage, found: bytes | None) -> list[FleetPart]:
+    def _parts(self, stage: QuestionStage, found: bytes | None) -> list[AskedPart]:
         tables = stage.reads or self.question.reads
         fleet = self.fleet
         if stage.only_found and found is not None:

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPart:
+class AskedPart:
     """Files of each table, and the steps of them that belong to this part."""
 
     files: dict[str, list[str]]
@@ -31,17 +31,17 @@ class Division:
     fleet: Fleet
     tables: Sequence[str]
     without: set[str] = field(default_factory=set)
-    instead: Mapping[str, str] = field(default_factory=dict)  # see Stage
+    instead: Mapping[str, str] = field(default_factory=dict)  # see QuestionStage
 
     def size(self) -> int:
         """Size of the files in bytes."""
         paths = (each.path for table in self.tables for each in self._files(table))
         return sum(Path(path).stat().st_size for path in paths)
 
-    def parts(self, split: str, many: int) -> list[FleetPart]:
+    def parts(self, split: str, many: int) -> list[AskedPart]:
         """At most so many parts. One part holds all files."""
         files = {table: self._files(table) for table in self.tables}
-        whole = FleetPart(_paths(files), self.fleet.asked.steps)
+        whole = AskedPart(_paths(files), self.fleet.asked.steps)
         if many <= 1:
             return [whole]
         return [*(self._by_step if split == BY_STEP else self._by_rank)(files, many)] or [whole]
@@ -52,7 +52,7 @@ class Division:
         have = self.fleet.ranks(other) if other else set()
         return [each for each in found if (each.run, each.rank) not in have]
 
-    def _by_rank(self, files: dict[str, list[PartFile]], many: int) -> Iterator[FleetPart]:
+    def _by_rank(self, files: dict[str, list[PartFile]], many: int) -> Iterator[AskedPart]:
         ranks = sorted({(each.run, each.rank) for rows in files.values() for each in rows})
         for group in _even(ranks, many):
             own = {*group}
@@ -60,9 +60,9 @@ class Division:
                 table: [each for each in rows if (each.run, each.rank) in own]
                 for table, rows in files.items()
             }
-            yield FleetPart(_paths(chosen), self.fleet.asked.steps)
+            yield AskedPart(_paths(chosen), self.fleet.asked.steps)
 
-    def _by_step(self, files: dict[str, list[PartFile]], many: int) -> Iterator[FleetPart]:
+    def _by_step(self, files: dict[str, list[PartFile]], many: int) -> Iterator[AskedPart]:
         bounds = self._bounds(files)
         first, end = self.fleet.asked.steps or (bounds[0], bounds[-1])
         inner = [each for each in bounds if first < each < end]
@@ -72,7 +72,7 @@ class Division:
                 table: _touching(rows, begin, stop) if TABLES[table].by_step else rows
                 for table, rows in files.items()
             }
-            yield FleetPart(_paths(chosen), (begin, stop))
+            yield AskedPart(_paths(chosen), (begin, stop))
 
     def _bounds(self, files: dict[str, list[PartFile]]) -> list[int]:
         """Steps at which a file begins, and the end of all.

@@ -50,7 +50,7 @@ Parameter = int | float | str
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class QuestionStage:
     """SQL for each part, and SQL for the rows of all parts."""
 
     part: str
@@ -93,7 +93,7 @@ class Question:
     reads: tuple[str, ...]
     words: str
     empty: str
-    stages: tuple[Stage, ...]
+    stages: tuple[QuestionStage, ...]
     needs: tuple[Need, ...] = ()
     plot: Plot | None = None
     next: str = ""
@@ -153,7 +153,7 @@ def read_question(path: Path) -> Question:
 
 
 def _question(name: str, facts: dict[str, Any]) -> Question:
-    stages = tuple(Stage(**_with_tuples(stage)) for stage in facts["stage"])
+    stages = tuple(QuestionStage(**_with_tuples(stage)) for stage in facts["stage"])
     for stage in stages:
         if stage.split not in {BY_RANK, BY_STEP}:
             raise TypeError(f"split is {stage.split!r}; it must be {BY_RANK} or {BY_STEP}")

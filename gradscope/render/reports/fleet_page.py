@@ -31,7 +31,7 @@ SKEWED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class CellScale:
     """The colours of values: equal on the maps of all runs."""
 
     low: float
@@ -117,15 +117,15 @@ def _named(answer: FleetAnswer) -> set[tuple[str, int, int]]:
     return found
 
 
-def _scale(values: Sequence[float]) -> Scale:
+def _scale(values: Sequence[float]) -> CellScale:
     ordered = sorted(values)
     above = [each for each in ordered if each > 0]
     middle, high = ordered[len(ordered) // 2], ordered[-1]
     skewed = bool(above) and ordered[0] >= 0 and high > SKEWED * max(middle, above[0] / SKEWED)
-    return Scale(above[0] if skewed else ordered[0], high, skewed)
+    return CellScale(above[0] if skewed else ordered[0], high, skewed)
 
 
-def _legend(scale: Scale, unit: str) -> Iterator[str]:
+def _legend(scale: CellScale, unit: str) -> Iterator[str]:
     bounds = scale.bounds()
     yield '<ul class="legend">'
     last = HEATS if scale.high > scale.low else 1
@@ -139,7 +139,7 @@ def _legend(scale: Scale, unit: str) -> Iterator[str]:
 def _map(
     run: str,
     rows: Sequence[tuple[int, Mapping[str, Any]]],
-    scale: Scale,
+    scale: CellScale,
     named: set[tuple[str, int, int]],
     title: str,
 ) -> Iterator[str]:
