@@ -35,7 +35,7 @@ class FileFacts:
 
     rows: int
     bytes: int
-    digest: str  # of its cells: equal for equal rows
+    digest: str  # of its cells, if the trace was not closed: equal for equal rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ LONG_FUNCTIONS: frozenset[str] = frozenset()
 
 MOST_ENTRIES = 15
 # Python's own, which say nothing of a room.
-NO_ENTRIES = frozenset({"__main__.py", "__pycache__", "py.typed"})
+NO_ENTRIES = frozenset({"__init__.py", "__main__.py", "__pycache__", "py.typed"})
 # What stands in these has PyTorch's own names.
 PYTORCHS = frozenset({"runtime", "runtime/distributions", "runtime/nn/modules", "runtime/optim"})
 

@@ -47,10 +47,10 @@ def export(
         typer.Option("--replace", help="Replace other recordings of these ranks that the run has."),
     ] = False,
 ) -> None:
-    """Add the traces of a run to a folder of Parquet files, for questions across ranks and runs.
+    """Add the traces of a run to a folder of Parquet files.
 
-    Run it again when the traces have grown: it adds the steps that have ended since. What the
-    folder has already is not added again.
+    Questions across ranks and runs are asked of that folder. Run this again when the traces have
+    grown: it adds the steps that have ended since. What the folder has is not added again.
     """
     from gradscope.fleet.export.exporter import Exporter, ExportOptions
 

@@ -36,7 +36,9 @@ def blocks_of(of: RankTrace, before: Sequence[StepBlock]) -> list[StepBlock]:
     left = [number for number in numbers if done is None or number > done]
     if not left:
         return blocks
-    rows = _most_rows(of, left)
+    largest = max((len(table) for table in of.trace.tables.values()), default=0)
+    is_small = max(largest, of.trace.event_count) <= MOST_ROWS
+    rows = [0] * len(left) if is_small else _most_rows(of, left)
     first, held = left[0] if done is None else done + 1, 0
     for at, (number, many) in enumerate(zip(left, rows, strict=True)):
         if held and held + many > MOST_ROWS:
@@ -51,7 +53,7 @@ def blocks_of(of: RankTrace, before: Sequence[StepBlock]) -> list[StepBlock]:
 def _most_rows(of: RankTrace, numbers: Sequence[int]) -> list[int]:
     """For each of these steps, the rows of the table that has most of them."""
     trace = of.trace
-    events = of.of_tasks(trace.event_column("task"))
+    events = of.of_tasks(of.event_tasks)
     columns = [step_of_values(of), events, *(trace.table(kind)["step"] for kind in (Op, Node))]
     wanted, most = np.array(numbers, np.int64), np.zeros(len(numbers), np.int64)
     for steps in columns:
@@ -69,6 +71,6 @@ def cut(order: StepOrder, blocks: Sequence[StepBlock]) -> Iterator[tuple[StepBlo
     """The first row of each block in a table, and the one after its last."""
     inside = int(np.count_nonzero(order.known))
     steps: Ids = order.steps[:inside]
-    starts = np.searchsorted(steps, [block.first for block in blocks], side="left").tolist()
+    starts = np.searchsorted(steps, [block.first or 0 for block in blocks], side="left").tolist()
     yield from zip(blocks, starts, [*starts[1:], inside], strict=False)
     yield OUTSIDE_BLOCK, inside, len(order.known)

@@ -17,7 +17,7 @@ from gradscope.trace.schema import NONE
 Flags = NDArray[np.bool_]
 
 
-class Texts:
+class CellTexts:
     """Different texts, to which the cells of a text column refer by index."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -30,22 +30,22 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class FleetCells:
     """The cells of one column."""
 
     values: NDArray[np.generic]  # int64, float64 or bool; of a text column, indices of its texts
     known: Flags | None = None  # which are not NULL; None: all
-    texts: Texts | None = None
+    texts: CellTexts | None = None
 
-    def take(self, rows: Ids) -> Cells:
+    def take(self, rows: Ids) -> FleetCells:
         """The cells of these rows, in this order."""
         known = None if self.known is None else self.known[rows]
-        return Cells(self.values[rows], known, self.texts)
+        return FleetCells(self.values[rows], known, self.texts)
 
-    def part(self, first: int, end: int) -> Cells:
+    def part(self, first: int, end: int) -> FleetCells:
         """The cells from one row to another, without copying them."""
         known = None if self.known is None else self.known[first:end]
-        return Cells(self.values[first:end], known, self.texts)
+        return FleetCells(self.values[first:end], known, self.texts)
 
     def digest(self) -> bytes:
         """Tells whether cells have changed, whatever the numbers of their texts are."""
@@ -57,8 +57,8 @@ class Cells:
         found = 0
         if self.known is not None:
             values = np.where(self.known, values, values.dtype.type(0))
-            found = crc32(np.packbits(self.known))
-        return crc32(np.ascontiguousarray(values).view(np.uint8), found).to_bytes(4, "little")
+            found = crc32(np.packbits(self.known).data)
+        return crc32(np.ascontiguousarray(values).view(np.uint8).data, found).to_bytes(4, "little")
 
 
 def text_hash(*parts: str) -> int:
@@ -69,39 +69,39 @@ def text_hash(*parts: str) -> int:
     return int.from_bytes(found.digest(), "little", signed=True)
 
 
-def integers(values: Ids, known: Flags | None = None) -> Cells:
-    return Cells(values, known)
+def integers(values: Ids, known: Flags | None = None) -> FleetCells:
+    return FleetCells(values, known)
 
 
-def ids(values: Ids) -> Cells:
+def ids(values: Ids) -> FleetCells:
     """Ids or numbers of which NONE means that there is none."""
-    return Cells(values, values != NONE)
+    return FleetCells(values, values != NONE)
 
 
-def reals(values: NDArray[np.float64]) -> Cells:
+def reals(values: NDArray[np.float64]) -> FleetCells:
     """Numbers of which NaN means that there is none."""
-    return Cells(values, ~np.isnan(values))
+    return FleetCells(values, ~np.isnan(values))
 
 
-def nothing(rows: int) -> Cells:
+def nothing(rows: int) -> FleetCells:
     """A column that is NULL in all rows."""
-    return Cells(np.broadcast_to(np.int64(0), rows), np.broadcast_to(np.False_, rows))
+    return FleetCells(np.broadcast_to(np.int64(0), rows), np.broadcast_to(np.False_, rows))
 
 
-def texts(words: Sequence[str | None]) -> Cells:
+def texts(words: Sequence[str | None]) -> FleetCells:
     """A column of texts; None and "" are NULL."""
     numbers: dict[str, int] = {}
     found = [numbers.setdefault(each, len(numbers)) if each else NONE for each in words]
     return coded(np.array(found, np.int64), list(numbers))
 
 
-def coded(numbers: Ids, words: Sequence[str]) -> Cells:
+def coded(numbers: Ids, words: Sequence[str]) -> FleetCells:
     """A column of texts by their indices; NONE is NULL."""
     known = numbers != NONE
-    return Cells(np.where(known, numbers, 0), known, Texts(words))
+    return FleetCells(np.where(known, numbers, 0), known, CellTexts(words))
 
 
-def named(values: Ids, words: Sequence[str]) -> Cells:
+def named(values: Ids, words: Sequence[str]) -> FleetCells:
     """Members of an enum by their lower-case names; those of a later version are NULL."""
     inside = (values >= 0) & (values < len(words))
     return coded(np.where(inside, values, NONE), words)

@@ -24,10 +24,9 @@ from pathlib import Path
 from gradscope.errors import UsageError
 from gradscope.fleet import manifest as lists
 from gradscope.fleet.export.blocks import StepBlock, blocks_of, cut
-from gradscope.fleet.export.cells import Cells
+from gradscope.fleet.export.cells import FleetCells
 from gradscope.fleet.export.locking import locked
 from gradscope.fleet.export.parquet import pyarrow, read_rows, write_parquet
-from gradscope.fleet.export.recording import TraceDigests, digests
 from gradscope.fleet.export.rows.act_rows import act_rows, finding_rows, findings
 from gradscope.fleet.export.rows.call_rows import collective_rows, op_rows
 from gradscope.fleet.export.rows.engine_rows import event_rows, node_rows, saved_rows
@@ -35,6 +34,7 @@ from gradscope.fleet.export.rows.once_rows import meta_rows, module_rows, parame
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.fleet.export.rows.step_rows import step_rows
 from gradscope.fleet.export.rows.value_rows import grad_rows, value_rows
+from gradscope.fleet.export.trace_digests import TraceDigests, digests
 from gradscope.fleet.manifest import FileFacts, FleetPart, Manifest
 from gradscope.fleet.places import (
     ALL,
@@ -51,7 +51,7 @@ from gradscope.trace.load_save import load
 from gradscope.trace.text import quoted_path
 from gradscope.trace.trace import Trace
 
-TableRows = tuple[StepOrder, Mapping[str, Cells]]
+TableRows = tuple[StepOrder, Mapping[str, FleetCells]]
 BY_STEP: Mapping[str, Callable[[RankTrace], TableRows]] = {
     "step": step_rows,
     "value": value_rows,
@@ -138,14 +138,21 @@ class Exporter:
         if known is not None and self._is_up_to_date(known, found):
             return Added(rank)  # another export has added it meanwhile
         if known is not None and known.recording != found.recording:
-            known = self._other(path, known)
+            self._replace_other(path, known)
+            known = None
         settings = self._settings(known)
         of = RankTrace(trace, unfinished=bool(settings["unfinished"]))
         if known is not None and not of.lets_go and any(_lacks(of, part) for part in known.parts):
-            known = self._older(path, known)
+            self._replace_longer(path, known)
+            known = None
         before = known or Manifest(self.run, rank, found.recording, "")
         shutil.rmtree(writing_folder(self.fleet, self.run, rank), ignore_errors=True)
-        rank_files = RankFiles(self.fleet, before)
+        is_final = not trace.truncated and not any(
+            facts.digest for part in before.parts for facts in part.files.values()
+        )
+        rank_files = RankFiles(
+            self.fleet, before, is_final=is_final, is_same=before.trace == found.whole
+        )
         faults = rank_files.write_all(of, settings)
         now = replace(
             rank_files.now, trace=found.whole, recording=found.recording, options=settings
@@ -162,7 +169,7 @@ class Exporter:
             faults,
         )
 
-    def _other(self, path: Path, known: Manifest) -> None:
+    def _replace_other(self, path: Path, known: Manifest) -> None:
         if not self.options.replace:
             raise UsageError(
                 f"{quoted_path(path)} is another recording of rank {known.rank} than the one that "
@@ -170,7 +177,7 @@ class Exporter:
             )
         remove(self.fleet, known)
 
-    def _older(self, path: Path, known: Manifest) -> None:
+    def _replace_longer(self, path: Path, known: Manifest) -> None:
         if not self.options.replace:
             raise UsageError(
                 f"{quoted_path(path)} lacks steps that run {self.run} has of rank {known.rank}: it "
@@ -200,7 +207,9 @@ def remove(fleet: Path, known: Manifest) -> None:
 class RankFiles:
     """Writes the files of one rank. See Note [Killed at any moment]."""
 
-    def __init__(self, fleet: Path, before: Manifest) -> None:
+    def __init__(self, fleet: Path, before: Manifest, *, is_final: bool, is_same: bool) -> None:
+        self._is_final = is_final  # the trace is closed, and no digest of its steps is needed
+        self._is_same = is_same  # as when it was exported before
         self._fleet, self._before = fleet, before
         self.now = replace(before, parts=(), once={})
         self.written = 0
@@ -249,7 +258,7 @@ class RankFiles:
                 line = row["file"] or "", row["function"] or "", row["text"] or "", row["line"]
                 of.lines.keep(row["line_hash"], line)
 
-    def _put_part(self, part: FleetPart, table: str, columns: Mapping[str, Cells]) -> None:
+    def _put_part(self, part: FleetPart, table: str, columns: Mapping[str, FleetCells]) -> None:
         before = next((p for p in self._before.parts if p.first == part.first), None)
         known = None if before is None else before.files.get(table)
         facts = self._put(table, part_name(part.first), columns, known)
@@ -257,17 +266,19 @@ class RankFiles:
         part = replace(part, files={**so_far.files, table: facts})
         self.now = lists.with_part(self.now, part)
 
-    def _put_once(self, table: str, columns: Mapping[str, Cells]) -> None:
+    def _put_once(self, table: str, columns: Mapping[str, FleetCells]) -> None:
         facts = self._put(table, ALL, columns, self._before.once.get(table))
         self.now = replace(self.now, once={**self.now.once, table: facts})
 
     def _put(
-        self, table: str, name: str, columns: Mapping[str, Cells], known: FileFacts | None
+        self, table: str, name: str, columns: Mapping[str, FleetCells], known: FileFacts | None
     ) -> FileFacts:
         """Write a file aside, unless the fleet has it."""
-        rows, digest = _rows_and_digest(table, columns)
+        rows = len(columns[TABLES[table].names[0]].values)
+        digest = "" if self._is_final and TABLES[table].by_step else _digest(table, columns)
         to = rank_folder(self._fleet, table, self.now.run, self.now.rank) / name
-        if known is not None and known.digest == digest and _is_there(to, known):
+        is_known = known is not None and known.digest == digest and _is_there(to, known)
+        if known is not None and is_known and (digest or self._is_same):
             return known
         folder = writing_folder(self._fleet, self.now.run, self.now.rank)
         folder.mkdir(parents=True, exist_ok=True)
@@ -295,12 +306,12 @@ def _files_of(fleet: Path, of: Manifest) -> Iterator[Path]:
         yield from rank_folder(fleet, table, of.run, of.rank).glob("part-*.parquet")
 
 
-def _part(columns: Mapping[str, Cells], first: int, end: int) -> dict[str, Cells]:
+def _part(columns: Mapping[str, FleetCells], first: int, end: int) -> dict[str, FleetCells]:
     return {name: cells.part(first, end) for name, cells in columns.items()}
 
 
-def _rows_and_digest(table: str, columns: Mapping[str, Cells]) -> tuple[int, str]:
+def _digest(table: str, columns: Mapping[str, FleetCells]) -> str:
     found = hashlib.blake2b(digest_size=16)
     for name in TABLES[table].names:
         found.update(name.encode() + b"\0" + columns[name].digest())
-    return len(columns[TABLES[table].names[0]].values), found.hexdigest()
+    return found.hexdigest()

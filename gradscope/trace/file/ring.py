@@ -19,12 +19,14 @@ from gradscope.trace.file.file_writer import FileWriter, WriteProgress
 from gradscope.trace.file.lasting_rows import lasting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from gradscope.trace.file.index import IndexEntry
     from gradscope.trace.file.lasting_rows import Line
+    from gradscope.trace.file.prepare import Values
     from gradscope.trace.ragged import Array
+    from gradscope.trace.schema.declare import Row
 
 # Note [Latest steps]
 # A long run is recorded whole up to most of the allowed size, or with `--keep` up to its first
@@ -39,7 +41,7 @@ BEGINNING: Final = 3
 """Steps at the beginning of a run that a ring never lets go: they create what later ones use."""
 SHARE: Final = 8
 """The part of the allowed size in which the latest steps are kept when the rest is full."""
-RARELY: Final = 50
+RARELY: Final = 20
 """Between two boundaries passes this many times the time that one takes."""
 WORTH_IT: Final = 1 << 16
 """Smallest number of bytes for which the rest of the ring is written again."""
@@ -75,9 +77,16 @@ class RingWriter(FileWriter):
         self._segments: deque[Segment] = deque()
         self._due = 0  # time from which on the next boundary may be
         self._step = 0  # number of recorded steps at the last boundary
+        self.hear: Callable[[type[Row], Mapping[str, Values]], None] | None = None
+        """Called with all rows."""
         self.let_go = 0  # number of steps that are gone from the file
-        self.pinned = 0  # number of steps that are kept because something was found
+        self.pinned_bytes = 0  # size of the steps that are kept because something was found
         super().__init__(path, max_bytes, background=background)
+
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
+        super().block(row, columns, amend)
+        if self.hear is not None and not amend:
+            self.hear(row, columns)
 
     def is_due(self, step: int) -> bool:
         """Whether a segment should begin with this step: the number of recorded steps before it."""
@@ -114,7 +123,13 @@ class RingWriter(FileWriter):
             self._let_go(step, tensors)
 
     def keep_from(self, step: int) -> None:
-        """Do not let go segments with steps from this one on that exist now."""
+        """Never let go the segments that exist now and have steps from this one on.
+
+        Together they take at most half of the allowed size.
+        """
+        kept = self._written.size - self._segments[0].at.size if self._segments else 0
+        if self._max_bytes is not None and self.pinned_bytes + kept > self._max_bytes // 2:
+            return
         parts = list(self._segments)
         ends = [part.step for part in parts[1:]] + [self._step + 1]
         self._segments = deque(
@@ -188,9 +203,10 @@ class RingWriter(FileWriter):
                     continue
                 if number >= old:
                     kept.append(replace(part, at=self._written))
-                else:
-                    self.pinned += segments[number + 1].step - part.step
+                before = self._written.size
                 self._put_lines(lines)
+                if number < old:
+                    self.pinned_bytes += self._written.size - before
             self._segments = kept
 
     def _text_from(self, start: WriteProgress) -> bytes:

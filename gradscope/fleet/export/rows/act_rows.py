@@ -13,7 +13,7 @@ from gradscope.analysis.findings import Finding
 from gradscope.analysis.program.acts import Acts, Done, said_by
 from gradscope.analysis.report import Guard, worst_first
 from gradscope.analysis.rules import all_rules
-from gradscope.fleet.export.cells import Cells, ids, integers, texts
+from gradscope.fleet.export.cells import FleetCells, ids, integers, texts
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.trace.schema import NONE, ActFacts, StepAct
 from gradscope.trace.trace import Trace
@@ -22,7 +22,7 @@ OF_PARAMETERS = frozenset(("moved", "size", "grad", "sums", "hashes", "alike", "
 """Columns of an optimizer's step with a value per parameter: these are in table `grad`."""
 
 
-def act_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def act_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """Events of the program that are no operations, in the order of time."""
     acts = of.trace.once(Acts).all
 
@@ -77,11 +77,12 @@ def findings(trace: Trace) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     return found, tuple(fault.words for fault in guard.faults)
 
 
-def finding_rows(of: RankTrace, found: Sequence[Finding]) -> dict[str, Cells]:
+def finding_rows(of: RankTrace, found: Sequence[Finding]) -> dict[str, FleetCells]:
     """The table `finding`."""
     step = [min(each.steps, default=NONE) for each in found]
+    known = np.array([bool(each.steps) for each in found], bool)
     return {
-        "step": Cells(np.array(step, np.int64), np.array([bool(e.steps) for e in found], bool)),
+        "step": FleetCells(np.array(step, np.int64), known),
         "k": integers(np.arange(len(found))),
         "rule": texts([each.rule for each in found]),
         "slug": texts([each.slug for each in found]),

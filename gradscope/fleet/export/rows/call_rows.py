@@ -14,7 +14,7 @@ from gradscope.analysis.ranks.collectives import MAKE_GROUPS, ONE_TO_ONE, REDUCE
 from gradscope.analysis.timing.durations import durations, took
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
-from gradscope.fleet.export.cells import Cells, coded, ids, integers, nothing, reals, texts
+from gradscope.fleet.export.cells import FleetCells, coded, ids, integers, nothing, reals, texts
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder, shape_text
 from gradscope.fleet.export.rows.step_rows import waited
 from gradscope.trace.ragged import Ragged
@@ -36,7 +36,7 @@ REASONS = [why.name.lower() for why in Why]
 PARTS = (ProgramPart.FORWARD, ProgramPart.BACKWARD, ProgramPart.OPTIMIZER)
 
 
-def op_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def op_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """Forward calls, in the order in which they began."""
     trace = of.trace
     ops = trace.table(Op)
@@ -85,7 +85,7 @@ def _times(trace: Trace) -> tuple[Ids, Ids]:
     return found
 
 
-def _bytes(trace: Trace, outputs: Ragged) -> Cells:
+def _bytes(trace: Trace, outputs: Ragged) -> FleetCells:
     """The bytes of all outputs of each call; NULL for a call without one."""
     tensors = trace.table(Tensor)
     if not len(tensors):
@@ -94,7 +94,7 @@ def _bytes(trace: Trace, outputs: Ragged) -> Cells:
     each = np.where(at == NONE, 0, tensors["bytes"][at])
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
     found = total[outputs.offsets[1:]] - total[outputs.offsets[:-1]]
-    return Cells(found, outputs.lengths > 0)
+    return FleetCells(found, outputs.lengths > 0)
 
 
 # Collectives ------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def _bytes(trace: Trace, outputs: Ragged) -> Cells:
 STATISTICS = {"norm": "norms", "sum": "sums", "bad": "bad", "hash": "hashes"}
 
 
-def collective_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def collective_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """Collectives, sends and receives, in the order in which this rank began them."""
     trace = of.trace
     table = trace.table(Span)
@@ -127,8 +127,8 @@ def collective_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
         "waits": integers(waited(trace)[chosen][order.rows]),
         "kind": texts(kinds),
         "nth": ids(_nth(cells["begin"].tolist(), kinds, [row.group for row in rows], known)),
-        "group_name": texts([each and each.name for each in group]),
-        "group_ranks": texts([each and shape_text(each.members) for each in group]),
+        "group_name": texts([each.name if each else None for each in group]),
+        "group_ranks": texts([shape_text(each.members) if each else None for each in group]),
         "caller": texts([row.caller for row in rows]),
         "bucket": ids(np.array([row.bucket for row in rows], np.int64)),
         "holds": texts([row.holds for row in rows]),
@@ -170,7 +170,7 @@ def _nth(
     return found
 
 
-def _names(of: RankTrace, tensors: Sequence[tuple[int, ...]]) -> Cells:
+def _names(of: RankTrace, tensors: Sequence[tuple[int, ...]]) -> FleetCells:
     """Names of leaves as JSON lists; NULL for none."""
     made: dict[tuple[int, ...], str] = {}
     for each in tensors:
@@ -179,7 +179,7 @@ def _names(of: RankTrace, tensors: Sequence[tuple[int, ...]]) -> Cells:
     return texts([made.get(each) for each in tensors])
 
 
-def _works(of: RankTrace, spans: Sequence[int]) -> Mapping[str, Cells]:
+def _works(of: RankTrace, spans: Sequence[int]) -> Mapping[str, FleetCells]:
     """What the backend did; of several works of a call, the first."""
     works: dict[int, BackendWork] = {}
     for row in of.trace.rows(BackendWork):
@@ -198,5 +198,5 @@ def _works(of: RankTrace, spans: Sequence[int]) -> Mapping[str, Cells]:
                 found[f"{name}_{when}"] = reals(np.array(values, np.float64))
             else:
                 numbers = [each[place] if len(each) > place else 0 for each in cells]
-                found[f"{name}_{when}"] = Cells(np.array(numbers, np.int64), known)
+                found[f"{name}_{when}"] = FleetCells(np.array(numbers, np.int64), known)
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.timing.durations import look_up, node_runs
-from gradscope.fleet.export.cells import Cells, Flags, coded, ids, integers, named, nothing
+from gradscope.fleet.export.cells import Flags, FleetCells, coded, ids, integers, named, nothing
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.fleet.tables import TABLES
 from gradscope.trace.schema import (
@@ -25,10 +25,10 @@ HOOKS = [kind.name.lower() for kind in HookKind]
 WAYS = [way.name.lower() for way in Accumulation]
 
 
-def event_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def event_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """The events of all kinds, in order."""
     trace = of.trace
-    tasks, seq = trace.event_column("task"), trace.order().seq
+    tasks, seq = of.event_tasks, trace.order().seq
     order = of.order(of.of_tasks(tasks), seq)
     events = _Events(of, order.rows)
     kinds = [kind.KIND for kind in trace.event_kinds]
@@ -81,11 +81,11 @@ class _Events:
             known[where] = True
         return values, known
 
-    def enum(self, name: str, words: list[str]) -> Cells:
+    def enum(self, name: str, words: list[str]) -> FleetCells:
         """A column of members of an enum."""
         return named(self.all_of(name), words)
 
-    def column(self, name: str) -> Cells:
+    def column(self, name: str) -> FleetCells:
         """A column as it is in the trace; NULL for kinds that do not have it."""
         having = self._having(name)
         if not having:
@@ -96,10 +96,10 @@ class _Events:
             return self._of.strings(values)
         if declared.ref is not None:
             known &= values != NONE
-        return Cells(values, known)
+        return FleetCells(values, known)
 
 
-def node_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def node_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """The nodes, in the order of creation."""
     trace = of.trace
     nodes = trace.table(Node)
@@ -127,12 +127,12 @@ def node_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
         "line_hash": of.lines.of(nodes["stack"][rows]),
         "thread": ids(nodes["thread"][rows]),
         "happened_at": of.moments(nodes["t"][rows]),
-        "runs": Cells(runs[rows], known),
-        "backward_ns": Cells(spent[rows], known),
+        "runs": FleetCells(runs[rows], known),
+        "backward_ns": FleetCells(spent[rows], known),
     }
 
 
-def _words(cells: Cells) -> list[str]:
+def _words(cells: FleetCells) -> list[str]:
     return [] if cells.texts is None else [*cells.texts.texts]
 
 
@@ -148,7 +148,7 @@ def _runs(of: RankTrace) -> tuple[Ids, Ids]:
     return many, spent
 
 
-def saved_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def saved_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """What nodes saved, in the order in which they did."""
     trace = of.trace
     saved, nodes, tensors = trace.table(Saved), trace.table(Node), trace.table(Tensor)
@@ -166,7 +166,7 @@ def saved_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
         "slot": of.text(saved, "slot", rows),
         "tensor": ids(tensor),
         "storage": ids(look_up(tensors, "storage", tensor)),
-        "leaf": Cells(leaf, there),
+        "leaf": FleetCells(leaf, there),
         "parameter": of.parameters(tensor),
         "bytes": integers(saved["bytes"][rows]),
         "hooked": integers(saved["hooked"][rows]),

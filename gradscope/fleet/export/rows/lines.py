@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.analysis.identity.sites import Site, is_installed, shorter
 from gradscope.analysis.lookups import Ids
-from gradscope.fleet.export.cells import Cells, distinct_of, integers, text_hash, texts
+from gradscope.fleet.export.cells import FleetCells, distinct_of, integers, text_hash, texts
 from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.trace import Trace
 
@@ -58,7 +58,7 @@ class HashedLines:
                     chosen[stack] = of[stack][0]
         return chosen
 
-    def of(self, stacks: Ids) -> Cells:
+    def of(self, stacks: Ids) -> FleetCells:
         """The column `line_hash` of rows with these stacks."""
         found, inverse = distinct_of(stacks)
         frames = [self._chosen.get(stack, NONE) for stack in found.tolist()]
@@ -69,7 +69,7 @@ class HashedLines:
         hashes = np.array([self._hashes.get(frame, 0) for frame in frames], np.int64)
         return integers(hashes[inverse], known[inverse])
 
-    def at(self, sites: Iterable[Site]) -> Cells:
+    def at(self, sites: Iterable[Site]) -> FleetCells:
         """The column `line_hash` of lines that may have no stack."""
         found = []
         for site in sites:
@@ -87,10 +87,10 @@ class HashedLines:
         if key not in self._lines or line[3] < self._lines[key][3]:
             self._lines[key] = line
 
-    def rows(self) -> dict[str, Cells]:
+    def rows(self) -> dict[str, FleetCells]:
         """The table `line`: every line that was asked for."""
         every = sorted(self._lines.items(), key=lambda each: (each[1][0], each[1][3], each[0]))
-        file, function, text = (texts([line[at] for _, line in every]) for at in range(3))
+        file, function, text = (texts([str(line[at]) for _, line in every]) for at in range(3))
         return {
             "line_hash": integers(np.array([key for key, _ in every], np.int64)),
             "file": file,

@@ -9,12 +9,12 @@ import numpy as np
 import orjson
 
 from gradscope.analysis.program.acts import parameters
-from gradscope.fleet.export.cells import Cells, Flags, ids, integers, texts
+from gradscope.fleet.export.cells import Flags, FleetCells, ids, integers, texts
 from gradscope.fleet.export.rows.rank_trace import RankTrace, shape_text
 from gradscope.trace.schema import NONE, Module, Tensor
 
 
-def module_rows(of: RankTrace) -> dict[str, Cells]:
+def module_rows(of: RankTrace) -> dict[str, FleetCells]:
     """The modules of the models."""
     rows, names = list(of.trace.rows(Module)), of.module_names
     return {
@@ -26,7 +26,7 @@ def module_rows(of: RankTrace) -> dict[str, Cells]:
     }
 
 
-def parameter_rows(of: RankTrace) -> dict[str, Cells]:
+def parameter_rows(of: RankTrace) -> dict[str, FleetCells]:
     """Leaves, with the names that all tables use."""
     found = [leaf for leaf in of.leaves.values() if leaf is not None]
     tensors, within = of.trace.table(Tensor), parameters(of.trace)
@@ -47,21 +47,21 @@ def parameter_rows(of: RankTrace) -> dict[str, Cells]:
     }
 
 
-def _numbers(numbers: list[int]) -> Cells:
+def _numbers(numbers: list[int]) -> FleetCells:
     """Integers of any size; those that a column cannot hold are NULL."""
     known: Flags = np.array([abs(each) < 1 << 63 for each in numbers], bool)
     held = [each if fits else 0 for each, fits in zip(numbers, known, strict=True)]
     return integers(np.array(held, np.int64), known)
 
 
-def meta_rows(of: RankTrace, commit: str | None) -> dict[str, Cells]:
+def meta_rows(of: RankTrace, commit: str | None) -> dict[str, FleetCells]:
     """One row of facts about the recording."""
     trace, facts = of.trace, of.trace.meta
 
-    def text(value: object) -> Cells:
+    def text(value: object) -> FleetCells:
         return texts([str(value) if value not in (None, "") else None])
 
-    def number(name: str) -> Cells:
+    def number(name: str) -> FleetCells:
         value = facts.get(name)
         return _numbers([value]) if isinstance(value, int) else ids(np.array([NONE]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.timing.durations import look_up
-from gradscope.fleet.export.cells import Cells, Flags, coded, distinct_of, integers
+from gradscope.fleet.export.cells import Flags, FleetCells, coded, distinct_of, integers
 from gradscope.fleet.export.rows.lines import HashedLines
+from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import NONE, GraphTask, Module, Node, Step, Tensor
 from gradscope.trace.trace import Table, Trace
 
@@ -41,9 +43,9 @@ class StepOrder:
         found: Ids = at - np.maximum.accumulate(np.where(new, at, 0))
         return found
 
-    def keys(self) -> dict[str, Cells]:
+    def keys(self) -> dict[str, FleetCells]:
         """The columns `step` and `k`."""
-        return {"step": Cells(self.steps, self.known), "k": integers(self.k)}
+        return {"step": FleetCells(self.steps, self.known), "k": integers(self.k)}
 
 
 class RankTrace:
@@ -109,21 +111,26 @@ class RankTrace:
         """The step of each backward."""
         return look_up(self.trace.table(GraphTask), "step", tasks)
 
-    def moments(self, times: Ids) -> Cells:
+    @cached_property
+    def event_tasks(self) -> Ids:
+        """The backward of each event, in their order."""
+        return self.trace.event_column("task")
+
+    def moments(self, times: Ids) -> FleetCells:
         """Times of the trace in nanoseconds since 1970; NONE is NULL, and what is no time."""
         known = times != NONE
         base = self._base if 0 <= self._base < LIMIT else 0
         known &= (times <= LIMIT - base) & (times >= -base)
-        return Cells(np.where(known, times, 0) + base, known)
+        return FleetCells(np.where(known, times, 0) + base, known)
 
     # Names -----------------------------------------------------------------------------------
 
-    def text(self, table: Table[Any], column: str, rows: Ids) -> Cells:
+    def text(self, table: Table[Any], column: str, rows: Ids) -> FleetCells:
         """A text column of a table; "" is NULL."""
         return self.strings(table.array(column)[rows])
 
-    def strings(self, string_ids: Ids) -> Cells:
-        """Texts by their ids in the trace; "" is NULL."""
+    def strings(self, string_ids: Ids) -> FleetCells:
+        """CellTexts by their ids in the trace; "" is NULL."""
         found, inverse = distinct_of(string_ids)
         words = self.trace.texts(found)
         numbers = np.array([at if words[at] else NONE for at in range(len(words))], np.int64)
@@ -133,7 +140,7 @@ class RankTrace:
     def module_names(self) -> dict[int, str]:
         return module_names(self.trace)
 
-    def modules(self, module_ids: Ids) -> Cells:
+    def modules(self, module_ids: Ids) -> FleetCells:
         """The paths of modules. The root of a model has none."""
         return self._words(module_ids, self.module_names)
 
@@ -156,7 +163,7 @@ class RankTrace:
         order = np.argsort(tensors.positions(known), kind="stable")
         return {id: leaf(self.trace, id) for id in known[order].astype(np.int64).tolist()}
 
-    def parameters(self, tensors: Ids) -> Cells:
+    def parameters(self, tensors: Ids) -> FleetCells:
         """The names of those of these tensors that are parameters, or other leaves with a name."""
         return self._words(tensors, self.leaf_names)
 
@@ -164,7 +171,7 @@ class RankTrace:
         """Names of leaves, "leaf 12" for those without one."""
         return [self.leaf_names.get(tensor) or f"leaf {tensor}" for tensor in tensors]
 
-    def _words(self, ids: Ids, words: dict[int, str]) -> Cells:
+    def _words(self, ids: Ids, words: dict[int, str]) -> FleetCells:
         found, inverse = distinct_of(ids)
         known: list[str] = []
         numbers = np.full(len(found), NONE, np.int64)
@@ -174,15 +181,15 @@ class RankTrace:
                 known.append(word)
         return coded(numbers[inverse], known)
 
-    def shapes(self, tensors: Ids) -> tuple[Cells, Cells]:
+    def shapes(self, tensors: Ids) -> tuple[FleetCells, FleetCells]:
         """The shapes of tensors, as in "[32, 128]", and their dtypes."""
         table = self.trace.table(Tensor)
         at = table.positions(tensors) if len(table) else np.full(len(tensors), NONE, np.int64)
         some = np.flatnonzero(at != NONE)
         numbers = np.full(len(tensors), NONE, np.int64)
-        words: dict[tuple[int, ...], int] = {}
+        words: dict[bytes, int] = {}
         found, inverse = distinct_of(at[some])
-        cells = table.ragged("shape").take(found).tuples() if len(found) else []
+        cells = _bytes_of(table.ragged("shape").take(found)) if len(found) else []
         of = np.array([words.setdefault(each, len(words)) for each in cells], np.int64)
         numbers[some] = of[inverse] if len(some) else of
         dtypes = self.text(table, "dtype", np.maximum(at, 0)) if len(table) else None
@@ -190,8 +197,15 @@ class RankTrace:
         if dtypes is None:
             dtypes = coded(numbers, [])
         elif dtypes.known is not None:
-            dtypes = Cells(dtypes.values, dtypes.known & known, dtypes.texts)
-        return coded(numbers, [shape_text(each) for each in words]), dtypes
+            dtypes = FleetCells(dtypes.values, dtypes.known & known, dtypes.texts)
+        shapes = [np.frombuffer(each, np.int64).tolist() for each in words]
+        return coded(numbers, [shape_text(each) for each in shapes]), dtypes
+
+
+def _bytes_of(lists: Ragged) -> list[bytes]:
+    """The bytes of each list: their comparison takes less time than that of tuples."""
+    content, ends = lists.values.tobytes(), (lists.offsets * lists.values.itemsize).tolist()
+    return [content[first:end] for first, end in pairwise(ends)]
 
 
 def shape_text(shape: Sequence[int]) -> str:
@@ -202,7 +216,8 @@ def shape_text(shape: Sequence[int]) -> str:
 def _rises(outside: Flags, number: Ids, *times: Ids) -> bool:
     """Whether rows are in this order already, as they mostly are: sorting takes much longer."""
     equal = np.ones(max(len(number) - 1, 0), bool)
-    for each in (outside.astype(np.int8), number, *times):
+    keys: tuple[Ids, ...] = (outside.astype(np.int64), number, *times)
+    for each in keys:
         if np.any(equal & (each[1:] < each[:-1])):
             return False
         equal &= each[1:] == each[:-1]

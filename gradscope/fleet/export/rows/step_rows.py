@@ -14,7 +14,7 @@ from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.timing.by_step import step_facts
 from gradscope.analysis.timing.durations import durations
 from gradscope.analysis.timing.own_work import OwnWorkTimes
-from gradscope.fleet.export.cells import Cells, ids, integers, reals
+from gradscope.fleet.export.cells import FleetCells, ids, integers, reals
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.trace.schema import NONE, GraphTask, Node, Op, Phase, Span, StepAct
 from gradscope.trace.schema.sharding import GOES_ON
@@ -24,7 +24,7 @@ MOST_LEFT_OUT = 1_000_000
 """Steps that were not recorded have a row each if there are not more than these."""
 
 
-def step_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def step_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """The steps of the training; those that were left out of the recording have a row, too."""
     trace = of.trace
     chosen = sorted(of.steps, key=lambda step: step.number)
@@ -39,7 +39,7 @@ def step_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
     def column(values: list[int]) -> Ids:
         return np.array(values + [NONE] * many, np.int64)
 
-    def fact(name: str) -> Cells:
+    def fact(name: str) -> FleetCells:
         found = [getattr(facts[s.id], name) if s.id in facts else NONE for s in chosen]
         return ids(column(found))
 
@@ -52,14 +52,14 @@ def step_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
         "forward_ns": fact("forward_ns"),
         "backward_ns": fact("backward_ns"),
         "optimizer_ns": fact("optimizer_ns"),
-        "collective_ns": Cells(column([waits.get(each, 0) for each in real]), seen),
-        "loss": Cells(
+        "collective_ns": FleetCells(column([waits.get(each, 0) for each in real]), seen),
+        "loss": FleetCells(
             np.array([loss.get(each, math.nan) for each in real] + [math.nan] * many),
             np.array([each in loss for each in real] + [False] * many, bool),
         ),
         "lr": reals(np.array([rate.get(each, math.nan) for each in real] + [math.nan] * many)),
         "backwards": fact("backwards"),
-        "ops": Cells(column([ops.get(each, 0) for each in real]), seen),
+        "ops": FleetCells(column([ops.get(each, 0) for each in real]), seen),
         "nodes": fact("nodes"),
         "recorded": integers(seen),
         "finished": integers(np.array([s.end != NONE for s in chosen] + [True] * many, bool)),
@@ -98,7 +98,8 @@ def waited(trace: Trace) -> np.ndarray:
     inside = np.zeros(len(table), bool)
     known = parents != NONE
     inside[known] = exchanges[parents[known]]
-    return waits & ~inside
+    found: np.ndarray = waits & ~inside
+    return found
 
 
 def losses(trace: Trace) -> dict[int, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.timing.durations import look_up
-from gradscope.fleet.export.cells import Cells, distinct_of, ids, integers, named, reals, texts
+from gradscope.fleet.export.cells import FleetCells, distinct_of, ids, integers, named, reals, texts
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.trace.schema import NONE, Node, Op, Place, StepAct, Tensor, Value
 from gradscope.trace.trace import Trace
@@ -26,7 +26,7 @@ def step_of_values(of: RankTrace) -> Ids:
     return np.where(own == NONE, of.of_tasks(values.array("task")), own)
 
 
-def value_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def value_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """Statistics of tensors, in the order in which they were measured."""
     trace = of.trace
     values, nodes, ops = trace.table(Value), trace.table(Node), trace.table(Op)
@@ -68,7 +68,7 @@ def value_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
 # Gradients --------------------------------------------------------------------------------------
 
 
-def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
+def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """Parameters at each step of their optimizer; then those that got a gradient without one."""
     parts = _Gradients(of)
     found = {name: np.concatenate(cells) for name, cells in parts.columns.items()}
@@ -90,13 +90,13 @@ def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, Cells]]:
     return order, {
         "parameter": titles,
         "optimizer": ids(found["optimizer"]),
-        "missing": Cells(found["missing"], found["optimizer"] != NONE),
+        "missing": FleetCells(found["missing"], found["optimizer"] != NONE),
         # What a backward accumulated is not yet averaged over ranks; the optimizer saw the average.
         "norm": reals(np.where(np.isnan(found["grad"]), norm, found["grad"])),
         "sum": reals(found["sums"]),
-        "count": Cells(statistic("count"), seen),
-        "bad": Cells(bad, seen),
-        **{name: Cells(statistic(name), seen) for name in COUNTS[1:]},
+        "count": FleetCells(statistic("count"), seen),
+        "bad": FleetCells(bad, seen),
+        **{name: FleetCells(statistic(name), seen) for name in COUNTS[1:]},
         "weight_norm": reals(found["size"]),
         "weight_hash": ids(found["hashes"]),
         "update_norm": reals(found["moved"]),
@@ -165,8 +165,8 @@ class _Gradients:
 
 def _padded(cells: tuple[float, ...], many: int, fill: float, kind: type) -> np.ndarray:
     """One value per parameter; `fill` for those that were not measured."""
-    found = np.full(many, fill, kind)
-    given = np.array(cells[:many], kind)
+    found: np.ndarray = np.full(many, fill, kind)
+    given: np.ndarray = np.array(cells[:many], kind)
     found[: len(given)] = given
     return found
 

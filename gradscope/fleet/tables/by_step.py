@@ -1,62 +1,13 @@
-"""The tables of a fleet: what each column of the Parquet files means.
-
-Files lie in `<table>/run=<run>/rank=<rank>/`. So `run` and `rank` are columns of every table, read
-from the path; they are not in the files. A cell is NULL if the trace does not have that fact.
-
-`step` is the number of the step as the run counts them; NULL outside of steps. `k` is the position
-within the step in the order of the program, from 0: on ranks that did the same, rows with the same
-`step` and `k` of a table are the same operation, node, collective or parameter. `line_hash` is a
-hash of file, function and text of a line: it is equal on all ranks, and in other runs as long as
-the line stays the same. Times that end in `_at` are nanoseconds since 1970, on the clock of the
-machine; those that end in `_ns` are durations in nanoseconds, without gradscope's own work.
-"""
+"""Tables whose files hold some steps each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gradscope.fleet.tables.table import LINE, table
 
-INTEGER, REAL, YES, TEXT = "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"
-"""Types of columns, as SQL names them."""
-
-
-@dataclass(frozen=True, slots=True)
-class FleetColumn:
-    """One column of a table."""
-
-    name: str
-    type: str  # INTEGER, REAL, YES or TEXT
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class FleetTable:
-    """One table: a row is what `meaning` says."""
-
-    name: str
-    meaning: str
-    columns: tuple[FleetColumn, ...]
-    by_step: bool = True  # its files hold some steps each; else one file holds all rows of a rank
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-
-PATH = (
-    FleetColumn("run", TEXT, "name that `--run` gave"),
-    FleetColumn("rank", INTEGER, "rank of the process; 0 if there is only one"),
-)
-"""Columns of every table that are in the path of its files, not in the files."""
-
-_KEYS = (
-    "step BIGINT  number of the step; NULL: outside of steps",
-    "k BIGINT  position within the step, from 0",
-)
-_LINE = "line_hash BIGINT  the line of the program: see table line"
-_MODULE = "module VARCHAR  path of the module"
-_THREAD = "thread BIGINT  id of the thread in the trace"
-_TASK = "task BIGINT  id of the backward in the trace; NULL: outside of backwards"
-_STATISTICS = (
+MODULE = "module VARCHAR  path of the module"
+THREAD = "thread BIGINT  id of the thread in the trace"
+TASK = "task BIGINT  id of the backward in the trace; NULL: outside of backwards"
+STATISTICS = (
     "count BIGINT  number of elements",
     "bad BIGINT  number of NaN and Inf",
     "nan BIGINT  number of NaN",
@@ -70,20 +21,8 @@ _STATISTICS = (
     "norm DOUBLE  root of the sum of their squares",
 )
 
-
-def _column(text: str) -> FleetColumn:
-    names, _, meaning = text.partition("  ")
-    name, _, kind = names.partition(" ")
-    return FleetColumn(name, kind, meaning)
-
-
-def _table(name: str, meaning: str, *columns: str, by_step: bool = True) -> FleetTable:
-    every = (*(_KEYS if by_step else ()), *columns)
-    return FleetTable(name, meaning, tuple(map(_column, every)), by_step)
-
-
-_DECLARED = (
-    _table(
+BY_STEP = (
+    table(
         "step",
         "a step of the training",
         "begin_at BIGINT  when it began",
@@ -101,7 +40,7 @@ _DECLARED = (
         "recorded BOOLEAN  false: the step was left out of the recording; its times are NULL",
         "finished BOOLEAN  whether the step had ended",
     ),
-    _table(
+    table(
         "value",
         "statistics of a tensor at one point (recorded from level `values` on)",
         "seq BIGINT  event it belongs to: see event.seq; NULL in the forward pass",
@@ -110,14 +49,14 @@ _DECLARED = (
         "index BIGINT  which output of the operation, or input or output of the node",
         "op BIGINT  id of the operation: see op.id",
         "node BIGINT  id of the node: see node.id",
-        _MODULE,
+        MODULE,
         "parameter VARCHAR  name of the parameter, if the tensor is one or the gradient of one",
-        _LINE,
+        LINE,
         "happened_at BIGINT  when it was measured",
-        *_STATISTICS,
+        *STATISTICS,
         "first_bad BIGINT  index of the first NaN or Inf in the flat tensor",
     ),
-    _table(
+    table(
         "grad",
         "a parameter at a step of its optimizer, and its gradient; `k` is the parameter's place in "
         "the optimizer",
@@ -136,16 +75,16 @@ _DECLARED = (
         "weight_hash BIGINT  hash of the bits of the parameter before the step, if measured",
         "update_norm DOUBLE  norm of what the step added to the parameter, if measured",
         "happened_at BIGINT  when the optimizer stepped",
-        _LINE,
+        LINE,
     ),
-    _table(
+    table(
         "event",
         "one event of the engine; a column is NULL if events of that kind do not have it",
         "seq BIGINT  orders all events of the trace",
         "kind VARCHAR  push, pop, node_begin, accumulate, … as on the page of the trace format",
         "happened_at BIGINT  when it happened",
-        _THREAD,
-        _TASK,
+        THREAD,
+        TASK,
         "node BIGINT  id of the node: see node.id",
         "source BIGINT  id of the node that sent the gradient",
         "index BIGINT  which output of the source, or which hook",
@@ -164,31 +103,31 @@ _DECLARED = (
         "how VARCHAR  what was done with an arriving gradient: stolen, cloned, in_place, "
         "out_of_place",
         "name VARCHAR  name of the hook or callback",
-        _MODULE,
+        MODULE,
         "parameter VARCHAR  name of the parameter that accumulated a gradient",
         "tensor BIGINT  id of that leaf in the trace",
         "saved BIGINT  id of the saved value: see saved.id",
         "type VARCHAR  type of the exception",
         "message VARCHAR  message of the exception",
-        _LINE,
+        LINE,
     ),
-    _table(
+    table(
         "node",
         "a backward function, in the order of creation",
         "id BIGINT  id in the trace",
         "name VARCHAR  as in MulBackward0",
         "sequence_nr BIGINT  number that the engine gave it; NULL for AccumulateGrad",
         "op BIGINT  the forward call that created it: see op.id",
-        _TASK,
-        _MODULE,
+        TASK,
+        MODULE,
         "parameter VARCHAR  for AccumulateGrad: name of the parameter",
-        _LINE,
-        _THREAD,
+        LINE,
+        THREAD,
         "happened_at BIGINT  when it was created",
         "runs BIGINT  how often backwards ran it, in any step; NULL: events were not recorded",
         "backward_ns BIGINT  time of these runs, without the nodes inside",
     ),
-    _table(
+    table(
         "op",
         "a forward call",
         "id BIGINT  id in the trace",
@@ -204,12 +143,12 @@ _DECLARED = (
         "dtype VARCHAR  of its first output",
         "shape VARCHAR  of its first output, as in [32, 128]",
         "bytes BIGINT  of all its outputs",
-        _MODULE,
-        _LINE,
-        _THREAD,
-        _TASK,
+        MODULE,
+        LINE,
+        THREAD,
+        TASK,
     ),
-    _table(
+    table(
         "saved",
         "a value that a node saved for its backward; `step` is that in which the node was created",
         "id BIGINT  id in the trace",
@@ -224,10 +163,10 @@ _DECLARED = (
         "hooked BOOLEAN  whether a hook packed it",
         "saved_at BIGINT  when it was saved",
         "released_at BIGINT  when it was released; NULL: not before the end of the trace",
-        _MODULE,
-        _LINE,
+        MODULE,
+        LINE,
     ),
-    _table(
+    table(
         "collective",
         "a collective operation, a send or a receive, in the order in which the rank began them",
         "span BIGINT  id in the trace",
@@ -235,9 +174,9 @@ _DECLARED = (
         "asynchronous BOOLEAN  whether it may have gone on when the call returned",
         "waits BOOLEAN  whether step.collective_ns contains it: false for asynchronous ones, and "
         "those inside another",
-        "kind VARCHAR  ddp: DistributedDataParallel runs it beside the program; groups: makes a group of "
-        "ranks; one_to_one: send or receive; other. In each kind, ranks of a group call in the "
-        "same order, except one_to_one",
+        "kind VARCHAR  ddp: DistributedDataParallel runs it beside the program; groups: makes a "
+        "group of ranks; one_to_one: send or receive; other. In each kind, ranks of a group call "
+        "in the same order, except one_to_one",
         "nth BIGINT  place among the recorded calls of this kind in its group, from 0",
         "group_name VARCHAR  name of the process group on all of its ranks",
         "group_ranks VARCHAR  its ranks, as in [0, 1, 2, 3]",
@@ -261,10 +200,10 @@ _DECLARED = (
         "bad_after BIGINT  number of NaN and Inf in the result",
         "hash_before BIGINT  hash of the bits of what this rank passes",
         "hash_after BIGINT  hash of the bits of the result: equal tensors have equal hashes",
-        _LINE,
-        _THREAD,
+        LINE,
+        THREAD,
     ),
-    _table(
+    table(
         "act",
         "an event of the program that is no operation: zero_grad, clipping, a batch, a warning, …",
         "id BIGINT  id in the trace",
@@ -274,87 +213,10 @@ _DECLARED = (
         "facts VARCHAR  its columns as a JSON object; those of a step that have one value per "
         "parameter are in table grad instead",
         "parameters VARCHAR  names of the leaves concerned, as a JSON list",
-        _MODULE,
+        MODULE,
         "inside VARCHAR  path of the module whose forward was running",
-        _LINE,
-        _THREAD,
-        _TASK,
-    ),
-    _table(
-        "finding",
-        "what `gradscope inspect` reports for the trace of this rank alone, worst first",
-        "step BIGINT  number of the first step it was seen in; NULL: no certain step",
-        "k BIGINT  place in the report, from 0",
-        "rule VARCHAR  as in GS201",
-        "slug VARCHAR  as in non-finite-birth",
-        "severity VARCHAR  error, warning or note",
-        "certainty VARCHAR  certain, inferred or suspected",
-        "message VARCHAR  one sentence: what, and where",
-        "why VARCHAR  the reason",
-        "fix VARCHAR  what to write instead",
-        "place VARCHAR  the line, as in train.py:41",
-        _LINE,
-        "finding_id VARCHAR  stays the same if other code changes",
-        by_step=False,
-    ),
-    _table(
-        "line",
-        "a line of the program that other tables refer to",
-        "line_hash BIGINT  hash of the three below",
-        "file VARCHAR  relative to the working directory if it is below it",
-        "function VARCHAR  as in Head.forward",
-        "text VARCHAR  text of the line",
-        "line BIGINT  its number; of several equal lines of a function, the first",
-        by_step=False,
-    ),
-    _table(
-        "module",
-        "a module of the model",
-        "k BIGINT  place in the order in which modules were recorded, from 0",
-        "module VARCHAR  its path, which begins with the name of the model if there are several; "
-        "NULL: the model itself",
-        "type VARCHAR  its class",
-        "parent VARCHAR  path of the module around it; NULL: none",
-        "parameters BIGINT  number of its own parameters",
-        by_step=False,
-    ),
-    _table(
-        "parameter",
-        "a leaf that modules or optimizers hold, or whose gradient a backward computed",
-        "k BIGINT  place in the order in which leaves were recorded, from 0",
-        "parameter VARCHAR  its name, as in all other tables",
-        "guessed BOOLEAN  whether the name was taken from the line that made or used it",
-        "module VARCHAR  path of the module that holds it, the first of several",
-        "type VARCHAR  dtype",
-        "shape VARCHAR  as in [32, 128]",
-        "elements BIGINT  number of elements; of the whole tensor if ranks hold parts of it",
-        "bytes BIGINT  size of what this rank holds",
-        "sharding VARCHAR  how it is divided among ranks, as in Shard(0); NULL: it is not",
-        by_step=False,
-    ),
-    _table(
-        "meta",
-        "facts about the recording of a rank: one row",
-        "producer VARCHAR  gradscope.runtime or pytorch",
-        "producer_version VARCHAR  version of the engine",
-        "python VARCHAR  version of Python",
-        "level VARCHAR  graph, engine, values or full",
-        "script VARCHAR  the program",
-        "command VARCHAR  program and arguments",
-        "host VARCHAR  name of the machine",
-        "pid BIGINT  id of the process",
-        "world_size BIGINT  number of ranks of the run",
-        "begin_at BIGINT  when the recording began",
-        "ending VARCHAR  how the program ended: ok, or the exception; NULL: not known (it runs, "
-        "or was killed)",
-        "closed BOOLEAN  false: the recording was not closed, or the file was cut since",
-        "steps BIGINT  number of steps in table step that were recorded",
-        "commit VARCHAR  commit of the program, if `--commit` gave it",
-        "trace VARCHAR  name of the trace file",
-        "facts VARCHAR  everything that the trace says of the run, as a JSON object",
-        by_step=False,
+        LINE,
+        THREAD,
+        TASK,
     ),
 )
-
-TABLES = {table.name: table for table in _DECLARED}
-"""Every table of a fleet, by name."""

@@ -1,0 +1,82 @@
+"""Tables with one file per rank."""
+
+from __future__ import annotations
+
+from gradscope.fleet.tables.table import LINE, table
+
+BY_RANK = (
+    table(
+        "finding",
+        "what `gradscope inspect` reports for the trace of this rank alone, worst first",
+        "step BIGINT  number of the first step it was seen in; NULL: no certain step",
+        "k BIGINT  place in the report, from 0",
+        "rule VARCHAR  as in GS201",
+        "slug VARCHAR  as in non-finite-birth",
+        "severity VARCHAR  error, warning or note",
+        "certainty VARCHAR  certain, inferred or suspected",
+        "message VARCHAR  one sentence: what, and where",
+        "why VARCHAR  the reason",
+        "fix VARCHAR  what to write instead",
+        "place VARCHAR  the line, as in train.py:41",
+        LINE,
+        "finding_id VARCHAR  stays the same if other code changes",
+        by_step=False,
+    ),
+    table(
+        "line",
+        "a line of the program that other tables refer to",
+        "line_hash BIGINT  hash of the three below",
+        "file VARCHAR  relative to the working directory if it is below it",
+        "function VARCHAR  as in Head.forward",
+        "text VARCHAR  text of the line",
+        "line BIGINT  its number; of several equal lines of a function, the first",
+        by_step=False,
+    ),
+    table(
+        "module",
+        "a module of the model",
+        "k BIGINT  place in the order in which modules were recorded, from 0",
+        "module VARCHAR  its path, which begins with the name of the model if there are several; "
+        "NULL: the model itself",
+        "type VARCHAR  its class",
+        "parent VARCHAR  path of the module around it; NULL: none",
+        "parameters BIGINT  number of its own parameters",
+        by_step=False,
+    ),
+    table(
+        "parameter",
+        "a leaf that modules or optimizers hold, or whose gradient a backward computed",
+        "k BIGINT  place in the order in which leaves were recorded, from 0",
+        "parameter VARCHAR  its name, as in all other tables",
+        "guessed BOOLEAN  whether the name was taken from the line that made or used it",
+        "module VARCHAR  path of the module that holds it, the first of several",
+        "type VARCHAR  dtype",
+        "shape VARCHAR  as in [32, 128]",
+        "elements BIGINT  number of elements; of the whole tensor if ranks hold parts of it",
+        "bytes BIGINT  size of what this rank holds",
+        "sharding VARCHAR  how it is divided among ranks, as in Shard(0); NULL: it is not",
+        by_step=False,
+    ),
+    table(
+        "meta",
+        "facts about the recording of a rank: one row",
+        "producer VARCHAR  gradscope.runtime or pytorch",
+        "producer_version VARCHAR  version of the engine",
+        "python VARCHAR  version of Python",
+        "level VARCHAR  graph, engine, values or full",
+        "script VARCHAR  the program",
+        "command VARCHAR  program and arguments",
+        "host VARCHAR  name of the machine",
+        "pid BIGINT  id of the process",
+        "world_size BIGINT  number of ranks of the run",
+        "begin_at BIGINT  when the recording began",
+        "ending VARCHAR  how the program ended: ok, or the exception; NULL: not known (it runs, "
+        "or was killed)",
+        "closed BOOLEAN  false: the recording was not closed, or the file was cut since",
+        "steps BIGINT  number of steps in table step that were recorded",
+        "commit VARCHAR  commit of the program, if `--commit` gave it",
+        "trace VARCHAR  name of the trace file",
+        "facts VARCHAR  everything that the trace says of the run, as a JSON object",
+        by_step=False,
+    ),
+)
