@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gradscope.errors import DamagedPartError
 from gradscope.fleet.asking.clusters import Cluster, ThisProcess, many_parts
 from gradscope.fleet.asking.damage import damaged_among
+from gradscope.fleet.asking.division import AskedPart, Division
 from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part, run_sum, to_bytes
 from gradscope.fleet.asking.folder import Fleet
 from gradscope.fleet.asking.line_places import traces_of, with_places
 from gradscope.fleet.asking.not_recorded import lacking, ranks_without
-from gradscope.fleet.asking.parts import AskedPart, Division
 from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Question, QuestionStage
 from gradscope.fleet.tables import TABLES
 
