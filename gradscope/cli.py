@@ -19,6 +19,7 @@ from gradscope.commands.debugging.dap import dap
 from gradscope.commands.debugging.debug import debug
 from gradscope.commands.diff import diff
 from gradscope.commands.fleet.across_ranks import audit, merge
+from gradscope.commands.fleet.ask import ask
 from gradscope.commands.fleet.export import export
 from gradscope.commands.info import info
 from gradscope.commands.inspect import inspect
@@ -112,6 +113,13 @@ _add(
 _add(
     export,
     "gradscope export --to fleet/ --run lr3e-4 trace.rank*.json",
+    no_args_is_help=True,
+)
+_add(
+    ask,
+    "gradscope ask fleet/",
+    "gradscope ask fleet/ first-nan --run lr3e-4",
+    "gradscope ask fleet/ --sql 'SELECT step, avg(loss) FROM step GROUP BY step'",
     no_args_is_help=True,
 )
 _add(dap, "gradscope dap")

@@ -80,6 +80,18 @@ class FutureTraceError(UnreadableTraceError):
     slug = "future-trace"
 
 
+class DamagedPartError(UnreadableTraceError):
+    """A Parquet file of a fleet is damaged, or another program wrote it."""
+
+    slug = "damaged-part"
+
+
+class ClusterError(GradscopeError):
+    """A cluster of Dask or Ray does not answer, or its workers died."""
+
+    slug = "cluster"
+
+
 class UnknownNameError(GradscopeError):
     """A name or id is not in the trace."""
 

@@ -90,13 +90,13 @@ def write(
     if target.path is None:
         write_bytes(drawn.content)
     else:
-        _may_replace(target.path, drawn.content)
+        may_replace(target.path, drawn.content)
         put(target.path, drawn.content)
         sys.stdout.write(f"wrote {_shown(target.path)}: {_holds(scene, drawn)}\n")
     say(drawn.notes)
 
 
-def _may_replace(path: Path, content: bytes) -> None:
+def may_replace(path: Path, content: bytes) -> None:
     """Raise UsageError if the file holds something that this command did not write."""
     with suppress(OSError):
         with path.open("rb") as file:

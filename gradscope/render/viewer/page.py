@@ -26,7 +26,7 @@ def page(scene: ViewerScene, theme: str = "") -> bytes:
         )
     style, code = _style(), script()
     filled = {
-        "policy": _policy(style, code),
+        "policy": policy(style, code),
         "theme": theme,
         "style": style,
         "script": code,
@@ -43,13 +43,13 @@ def _style() -> str:
     return f"\n{themes_css()}{(FOLDER / 'style.css').read_text(encoding='utf-8')}"
 
 
-def _policy(style: str, code: str) -> str:
+def policy(style: str, code: str) -> str:
     """A policy that forbids loading anything, and running anything but this script."""
     return (
-        f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(style)}'; "
+        f"default-src 'none'; script-src '{hash_of(code)}'; style-src '{hash_of(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
