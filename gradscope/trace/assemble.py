@@ -22,6 +22,8 @@ from gradscope.trace.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gradscope.trace.file.common import CommonBlocks
+
 
 @dataclass(slots=True)
 class Assembly:
@@ -47,17 +49,23 @@ def default(column: Column, rows: int) -> Data:
     return np.full(rows, column.default, DTYPES[column.type])
 
 
-def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
+def assemble(
+    blocks: Iterable[Block], room: int | None = None, common: CommonBlocks | None = None
+) -> Assembly:
     """Join the blocks of each table, and apply the amendments, in the order they were written.
 
-    `room`: largest number of cells that may result. See Note [Bounded expansion].
+    `room`: largest number of cells that may result. See Note [Bounded expansion]. `common`: blocks
+    that other traces have, too.
     """
     blocks = typed_acts(list(blocks), Block)
     in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
         _check_room(*_sorted_out(blocks), room)
     plain, amendments = _sorted_out(expanded(blocks, Block, room and SHORTER * room))
-    joined = {name: _join(name, parts) for name, parts in plain.items()}
+    joined = {
+        name: common.joined(name, parts, _join) if common else _join(name, parts)
+        for name, parts in plain.items()
+    }
     if in_short:
         joined = {name: _by_id(name, data) for name, data in joined.items()}
     string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import assemble
+from gradscope.trace.file.common import CommonBlocks
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
@@ -32,8 +33,15 @@ ROWS: Final = 1 << 16
 """Number of rows of a table that `save` puts in a block."""
 
 
-def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None) -> Trace:
+def load(
+    path: str | PathLike[str],
+    tables: Collection[type[Row]] | None = None,
+    *,
+    common: CommonBlocks | None = None,
+) -> Trace:
     """The trace in a file, or some of its tables; its `notes` say what is missing.
+
+    `common`: given to each `load` of files that are alike, so that equal blocks are decoded once.
 
     Raises UnreadableTraceError if the file is not a trace or is damaged, and FutureTraceError if
     only a newer gradscope can read it.
@@ -45,7 +53,7 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableTraceError("it is not a file")  # noqa: TRY301
         with path.open("rb") as file:
-            trace = _trace(_scan(file, status.st_size, wanted))
+            trace = _trace(_scan(file, status.st_size, wanted, common))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
@@ -71,8 +79,10 @@ def decode(text: bytes) -> Trace:
     return _trace(_scan(BytesIO(text), len(text), None))
 
 
-def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
-    scan = Scan(wanted)
+def _scan(
+    file: BinaryIO, size: int, wanted: Collection[str] | None, common: CommonBlocks | None = None
+) -> Scan:
+    scan = Scan(wanted, common)
     index = None if wanted is None else read_index(file, size)
     file.seek(0)
     if index is None or wanted is None:
@@ -100,7 +110,7 @@ def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]
 
 def _trace(scan: Scan) -> Trace:
     try:
-        made = assemble(scan.blocks, ACCEPTED * scan.text)
+        made = assemble(scan.blocks, ACCEPTED * scan.text, scan.common)
     except UnreadableTraceError:
         if scan.ended:
             raise

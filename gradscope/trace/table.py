@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -16,7 +17,7 @@ from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, part_o
 from gradscope.trace.schema.declare import NONE, Column, Row, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 R_co = TypeVar("R_co", bound=Row, covariant=True)
 T = TypeVar("T")
@@ -80,6 +81,12 @@ class Table(Generic[R_co]):
 
     def __len__(self) -> int:
         return self._length
+
+    def part(self, start: int, end: int) -> Table[R_co]:
+        """Its rows from `start` up to `end`; a column is cut when it is first read."""
+        made: Table[R_co] = Table(self.name, self.row_type, {}, self.strings)
+        made.data, made._length = _CutColumns(self.data, start, end), end - start
+        return made
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self)} rows>"
@@ -211,6 +218,28 @@ class Table(Generic[R_co]):
         if column.interned:
             return self.strings.get_all(data)
         return _flat(data)
+
+
+class _CutColumns(Mapping[str, Data]):
+    """Some rows of columns."""
+
+    def __init__(self, whole: Mapping[str, Data], start: int, end: int) -> None:
+        self._whole, self._start, self._end = whole, start, end
+        self._cut: dict[str, Data] = {}
+
+    def __getitem__(self, name: str) -> Data:
+        if name not in self._cut:
+            self._cut[name] = frozen(part_of(self._whole[name], self._start, self._end))
+        return self._cut[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._whole
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
 
 
 def _flat(data: Array) -> list[Any]:

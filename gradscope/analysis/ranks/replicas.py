@@ -96,7 +96,7 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
     for part in trace.once(parts):
         losses = computed_losses(part.trace)
         values = tuple(loss for _, loss in losses)
-        groups = {group for group, _ in replicated(part.trace)}
+        groups = {group for group, _ in part.trace.once(replicated)}
         if len({*values}) < FEWEST or _was_reduced(trace, part, losses[-1][0]):
             continue
         for group in groups:
@@ -264,10 +264,11 @@ def _writes(trace: Trace, drift: Drift) -> dict[int, list[tuple[str, int]]]:
 def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     """The replicated parameters of a rank, by group, number of the model and of the optimizer."""
     trace = part.trace
-    names = {row.id: row.name for row in trace.rows(Tensor)}
+    tensors = trace.table(Tensor)
+    names = dict(zip(tensors["id"].tolist(), tensors.texts("name"), strict=True))
     found = []
     for number, optimizer in enumerate(trace.once(Acts).optimizers):
-        models = [*enumerate(replicated(trace))]
+        models = [*enumerate(trace.once(replicated))]
         held = {tensor for _, (_, parameters) in models for tensor in parameters}
         rest = tuple(tensor for tensor in optimizer.tensors if tensor not in held)
         if len(rest) in {0, len(optimizer.tensors)} and models:

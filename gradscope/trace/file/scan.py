@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
+from gradscope.trace.file.common import CommonBlocks
 from gradscope.trace.file.file_lines import FIRST, LONGEST, read_block, read_header, unseal
 from gradscope.trace.file.index import is_tail
 from gradscope.trace.ragged import Ragged
@@ -35,6 +36,7 @@ class Scan:
     """What is known from the lines of a file read so far."""
 
     tables: Collection[str] | None = None  # read only these; None: all
+    common: CommonBlocks | None = None  # of this file and others
     version: tuple[int, int] = (0, 0)
     blocks: list[Block] = field(default_factory=list)
     text: int = 0  # bytes, of all lines
@@ -83,9 +85,12 @@ class Scan:
             self.skipped += 1
             self._in_window += 1
             return
-        fields = unseal(line)
-        if fields is not None:
-            self._fields(fields, len(line))
+        known = self.common.get(line) if self.common else None
+        fields = None if known else unseal(line)
+        if known is not None:
+            self._add(known)
+        elif fields is not None:
+            self._fields(fields, line)
         elif line.endswith(b"\n"):
             raise UnreadableTraceError(
                 "it is damaged (it does not match its checksum); copy the file again from an "
@@ -100,13 +105,18 @@ class Scan:
         name = line[10 : line.find(b'"', 10)].decode("utf-8", "replace")
         return name not in self.tables
 
-    def _fields(self, fields: dict[str, Any], length: int) -> None:
+    def _add(self, block: Block) -> None:
+        self.blocks.append(block)
+        self._in_window += 1
+        self._latest = max(self._latest, _last_event(block))
+        self._time = max(self._time, _last_time(block))
+
+    def _fields(self, fields: dict[str, Any], line: bytes) -> None:
         if "table" in fields:
-            block = read_block(fields, length)
-            self.blocks.append(block)
-            self._in_window += 1
-            self._latest = max(self._latest, _last_event(block))
-            self._time = max(self._time, _last_time(block))
+            block = read_block(fields, len(line))
+            self._add(block)
+            if self.common is not None:
+                self.common.keep(line, block)
         elif "window" in fields:
             if fields.get("blocks") != self._in_window:
                 raise UnreadableTraceError("blocks are missing from the window it closes")

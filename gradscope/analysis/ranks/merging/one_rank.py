@@ -17,7 +17,7 @@ from gradscope.analysis.ranks.merging.equal_rows import SortedRows, fact_key, ro
 from gradscope.analysis.ranks.merging.facts import meta_rows, text_rows
 from gradscope.analysis.ranks.whose import Owners
 from gradscope.errors import UsageError
-from gradscope.trace.ragged import Integers, part_of, take
+from gradscope.trace.ragged import Integers, take
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String
 from gradscope.trace.schema.declare import Row, columns
 from gradscope.trace.table import Strings, Table
@@ -120,15 +120,17 @@ class _Cut:
         self.owners = owners
         self.starts = np.searchsorted(owners, np.arange(ranks + 1))
         self._ends = self.starts.tolist()
-        self._empty = self._between(0, 0)
+        self._sorted = self._empty = table
+
+    def finish(self) -> None:
+        """Called when `data` is complete."""
+        table = self._table
+        self._sorted = Table(table.name, table.row_type, self.data, self._strings)
+        self._empty = self._sorted.part(0, 0)
 
     def table_of(self, rank: int) -> Table[Row]:
         start, end = self._ends[rank : rank + 2]
-        return self._between(start, end) if end > start else self._empty
-
-    def _between(self, start: int, end: int) -> Table[Row]:
-        data = {name: part_of(cells, start, end) for name, cells in self.data.items()}
-        return Table(self._table.name, self._table.row_type, data, self._strings)
+        return self._sorted.part(start, end) if end > start else self._empty
 
 
 def _cuts(trace: Trace, whose: Owners, strings: Strings) -> dict[str, _Cut]:
@@ -172,6 +174,7 @@ def _events_of_each(cuts: Mapping[str, _Cut], ranks: int) -> list[Integers]:
         if "seq" in cut.data:
             old = np.asarray(cut.data["seq"])
             cut.data["seq"] = np.where(old < 0, old, again[np.minimum(old, len(again) - 1)])
+        cut.finish()
     return [seq[first:end] for first, end in pairwise(starts.tolist())]
 
 

@@ -53,7 +53,7 @@ def unequal_sizes(trace: Trace) -> tuple[Sizes, ...]:
     by_group: dict[Group, dict[int, dict[tuple[int, int], Mean]]] = {}
     for part in trace.once(parts):
         means = dict(_means(part.trace))
-        for group, _ in replicated(part.trace):
+        for group, _ in part.trace.once(replicated):
             by_group.setdefault(group, {})[part.rank] = means
     found = (_compared(ranks) for ranks in by_group.values())
     return tuple(each for each in found if each is not None)

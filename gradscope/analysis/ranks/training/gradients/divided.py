@@ -97,7 +97,7 @@ def _all_averaged(trace: Trace) -> bool:
 def _divided(part: RankPart) -> Iterator[_Scaled]:
     """The numbers by which losses of a rank were divided, and not multiplied again."""
     trace = part.trace
-    sizes = {len(members) for (_, members), _ in replicated(trace)}
+    sizes = {len(members) for (_, members), _ in trace.once(replicated)}
     if len(sizes) != 1 or (size := sizes.pop()) < 2:
         return
     others = _others(trace)
