@@ -73,7 +73,11 @@ def assemble(
     made = Assembly()
     for name in in_order({*plain, *TABLES}):
         row = TABLES.get(name)
-        data = joined.get(name) or dict(_without_rows(name))
+        data = joined.get(name)
+        if data is None and name not in amendments:
+            made.tables[name] = _empty(name)
+            continue
+        data = data or dict(_without_rows(name))
         if name in amendments:
             data, lost = _amend(name, data, amendments.pop(name))
             if lost:
@@ -89,6 +93,16 @@ def assemble(
 @cache
 def _without_rows(table: str) -> Mapping[str, Data]:
     return {column.name: frozen(default(column, 0)) for column in columns(TABLES[table])}
+
+
+@cache
+def _empty(table: str) -> Table[Row]:
+    return Table(table, TABLES[table], _without_rows(table), NO_STRINGS)
+
+
+@cache
+def _names(table: str) -> frozenset[str]:
+    return frozenset(column.name for column in columns(TABLES[table]))
 
 
 Blocks: TypeAlias = "defaultdict[str, list[Block]]"
@@ -107,8 +121,7 @@ def _check_room(
     plain: Mapping[str, Sequence[Block]], amendments: Mapping[str, Sequence[Block]], room: int
 ) -> None:
     for name, blocks in plain.items():
-        row = TABLES.get(name)
-        names = {column.name for column in columns(row)} if row else set()
+        names = {*_names(name)} if name in TABLES else set()
         names.update(key for block in [*blocks, *amendments.get(name, ())] for key in block.data)
         room -= len(names) * sum(block.rows for block in blocks)
     if room < 0:

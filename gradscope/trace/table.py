@@ -64,6 +64,10 @@ class Strings:
         return without(ids, np.fromiter(self._by_id, np.int64, len(self._by_id)))
 
 
+class FrozenColumns(dict[str, Data]):
+    """Columns that are no longer writable; several tables may share them."""
+
+
 class Table(Generic[R_co]):
     """The rows of one kind, column by column. Read-only."""
 
@@ -73,7 +77,11 @@ class Table(Generic[R_co]):
         self.name = name
         self.row_type = row
         """The dataclass of its rows; None if this gradscope does not know the table."""
-        self.data: Mapping[str, Data] = {key: frozen(value) for key, value in data.items()}
+        self.data: Mapping[str, Data] = (
+            data
+            if isinstance(data, FrozenColumns)
+            else FrozenColumns({key: frozen(value) for key, value in data.items()})
+        )
         """Every column, including those this gradscope does not know."""
         self.strings = strings
         """The texts that its columns refer to."""

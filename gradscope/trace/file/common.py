@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gradscope.trace.ragged import frozen
+from gradscope.trace.table import FrozenColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ class CommonBlocks:
     def __init__(self) -> None:
         self._blocks: dict[bytes, Block] = {}
         self._kept: set[int] = set()  # the `id` of each of these blocks, which stay alive
-        self._joined: dict[tuple[str | int, ...], dict[str, Data]] = {}
+        self._joined: dict[tuple[str | int, ...], FrozenColumns] = {}
         self._left = ROOM
 
     def get(self, line: bytes) -> Block | None:
@@ -49,5 +50,6 @@ class CommonBlocks:
             return join(table, blocks)
         key = (table, *numbers)
         if key not in self._joined:
-            self._joined[key] = join(table, blocks)
+            data = {name: frozen(cells) for name, cells in join(table, blocks).items()}
+            self._joined[key] = FrozenColumns(data)
         return self._joined[key]
