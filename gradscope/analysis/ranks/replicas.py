@@ -19,7 +19,7 @@ from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, equal_parts, parts
 from gradscope.analysis.ranks.training.rounds import rounds
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
@@ -130,7 +130,7 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
 
     "step": some ranks took no step after a backward that all had; "round": where others took one.
     """
-    if "ranks" not in trace.meta:
+    if "ranks" not in trace.meta or len(trace.once(equal_parts)) == 1:
         return ()
     every = [found for part in trace.once(parts) for found in _replicas(part)]
     together: dict[tuple[Group, int, int], list[_Replica]] = {}
