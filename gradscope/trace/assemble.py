@@ -22,7 +22,7 @@ from gradscope.trace.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gradscope.trace.file.common import CommonBlocks
+    from gradscope.trace.file.scan import CommonBlocks
 
 
 @dataclass(slots=True)

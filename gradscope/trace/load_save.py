@@ -11,14 +11,13 @@ import numpy as np
 
 from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import assemble
-from gradscope.trace.file.common import CommonBlocks
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.let_go import lets_go, without_missing
 from gradscope.trace.file.opening import private
 from gradscope.trace.file.progress import tell
-from gradscope.trace.file.scan import Scan, needed_for
+from gradscope.trace.file.scan import CommonBlocks, Scan, needed_for
 from gradscope.trace.ragged import take
 from gradscope.trace.schema.declare import NONE, Row
 from gradscope.trace.shorthand import SHORT

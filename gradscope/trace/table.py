@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 from math import nan
@@ -34,6 +34,7 @@ class Block:
     rows: int
     data: Mapping[str, Data]
     amend: bool = False
+    common: int = field(default=NONE, compare=False)  # its number among those that files share
 
 
 class Strings:

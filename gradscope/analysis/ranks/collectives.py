@@ -150,7 +150,7 @@ def _grouped(of_ranks: Mapping[int, tuple[Trace, list[Span]]]) -> tuple[GroupCal
         own: dict[tuple[int | None, str], list[RankCall] | None] = {}  # by group, and kind
         for row in spans:
             passed = exchanged.get(row.id)
-            number, kind = passed and passed.group, _kind(row, passed)
+            number, kind = None if passed is None else passed.group, _kind(row, passed)
             if (number, kind) not in own:
                 group = every if number is None else groups.get(number)
                 own[number, kind] = None

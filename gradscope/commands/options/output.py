@@ -39,7 +39,7 @@ def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
 def load_all(paths: "Sequence[Path]") -> "list[Trace]":
     """The traces in these files, which may have much in common."""
     from gradscope.trace import load_save
-    from gradscope.trace.file.common import CommonBlocks
+    from gradscope.trace.file.scan import CommonBlocks
 
     common = CommonBlocks() if len(paths) > 1 else None
     return [load_save.load(path, common=common) for path in paths]

@@ -2,8 +2,7 @@
 
 Rows are equal if they differ only in what no rule about a single rank reads: in ids that are
 counted from another start, in the name and number of the rank, in the data that it was given, and
-in times, as long as they have the same order. Ranks with recorded values are compared by no one:
-their numbers differ.
+in times, as long as they have the same order. A rank with recorded values is equal to no other.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from gradscope.trace.ragged import Data, Integers, Ragged
 from gradscope.trace.schema import NONE, TABLES, Phase, Span, Thread, Value
@@ -124,20 +124,25 @@ class _Compared:
         if (self._name, column.name) == SEED:
             return self._seeds(cells)
         if column.name == "queue":
-            return np.where(cells < 0, cells, cells - self._queues[owners])
+            return _moved(cells, self._queues[owners], cells >= 0)
         table = column.ref or (self._name if column.name == "id" else None)
         if table is None:
             return cells
         first = np.array([each.get(table, (0,))[0] for each in self._ids], np.int64)
-        return np.where((cells < 0) | (owners < 0), cells, cells - first[owners])
+        return _moved(cells, first[owners], (cells >= 0) & (owners >= 0))
 
     def _seeds(self, cells: Integers) -> Integers:
         """Which seeds of a rank are equal, and which are unknown; not what they are."""
-        found = cells.copy()
+        found: Integers = cells.copy()
         for start, end in zip(self._rows.starts[:-1], self._rows.starts[1:], strict=True):
             known: dict[int, int] = {0: 0}
             found[start:end] = [known.setdefault(x, len(known)) for x in cells[start:end].tolist()]
         return found
+
+
+def _moved(cells: Integers, by: Integers, moves: NDArray[np.bool_]) -> Integers:
+    found: Integers = np.where(moves, cells - by, cells)
+    return found
 
 
 def _stacked(arrays: Sequence[Integers], rows: int) -> Integers:
@@ -159,4 +164,5 @@ def _order(times: Integers) -> bytes:
     """The order of times, and which are equal."""
     order = np.argsort(times, kind="stable")
     rising = times[order]
-    return order.tobytes() + (rising[1:] == rising[:-1]).tobytes()
+    alike: bytes = (rising[1:] == rising[:-1]).tobytes()
+    return order.tobytes() + alike

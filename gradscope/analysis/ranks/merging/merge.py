@@ -211,7 +211,8 @@ def _looked_up(ids: Integers, becomes: Sequence[Integers], many: Sequence[int]) 
     lengths = np.array([len(each) for each in becomes], np.int64)
     starts = np.cumsum(lengths) - lengths
     own = np.where(ids < 0, ids + np.repeat(lengths, many), ids)  # as Python counts from the end
-    return np.concatenate(becomes)[own + np.repeat(starts, many)]
+    found: Integers = np.concatenate(becomes)[own + np.repeat(starts, many)]
+    return found
 
 
 def _moved(ids: Integers, by: Integers) -> Integers:
