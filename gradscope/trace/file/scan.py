@@ -16,7 +16,7 @@ from gradscope.trace.shorthand import SHORT
 from gradscope.trace.table import Block, FrozenColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     Join: TypeAlias = Callable[[str, Sequence[Block]], dict[str, Data]]
 
@@ -45,7 +45,7 @@ class CommonBlocks:
         self._blocks[line] = made
         return made
 
-    def joined(self, table: str, blocks: Sequence[Block], join: Join) -> Mapping[str, Data]:
+    def joined(self, table: str, blocks: Sequence[Block], join: Join) -> dict[str, Data]:
         """The columns of these blocks of a table; blocks in common are joined once."""
         numbers = tuple(block.common for block in blocks)
         if NONE in numbers:

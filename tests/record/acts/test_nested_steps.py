@@ -88,7 +88,7 @@ def test_steps_that_are_left_out_count_once_too(on: str) -> None:
 
 @pytest.mark.parametrize("on", ENGINES)
 def test_a_step_that_calls_that_of_its_base_class_is_one_step(on: str) -> None:
-    torch: Any = import_module("torch" if on == "torch" else "gradscope.runtime")
+    torch = import_module("torch" if on == "torch" else "gradscope.runtime")
 
     class Decayed(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:

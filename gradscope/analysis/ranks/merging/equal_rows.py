@@ -116,11 +116,11 @@ class _Compared:
             return np.where(self._rows.data["phase"] == Phase.COLLECTIVE, NONE, cells)
         return np.asarray(cells)
 
-    def _cells(self, column: Column, cells: Any, owners: Integers) -> Integers:
-        if cells.dtype.kind == "f":
-            bits: Integers = cells.view(np.int64)
-            return bits
-        cells = cells.astype(np.int64, copy=False)
+    def _cells(self, column: Column, data: Any, owners: Integers) -> Integers:
+        is_float = data.dtype.kind == "f"
+        cells: Integers = data.view(np.int64) if is_float else data.astype(np.int64, copy=False)
+        if is_float:
+            return cells
         if (self._name, column.name) == SEED:
             return self._seeds(cells)
         if column.name == "queue":
