@@ -18,6 +18,19 @@ def is_nested(frame: FrameType) -> bool:
     return caller is not None
 
 
+def is_within_own(frame: FrameType, of: object) -> bool:
+    """Whether the function of this frame is called from within another call of it for `of`.
+
+    So it is for `super().step()` in the `step` of an optimizer, which is then one step.
+    """
+    code, caller = frame.f_code, frame.f_back
+    while caller is not None:
+        if caller.f_code is code and caller.f_locals.get("self") is of:
+            return True
+        caller = caller.f_back
+    return False
+
+
 class SummaryListener(Protocol):
     """Measures some steps, whether they are recorded or not."""
 

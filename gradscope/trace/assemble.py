@@ -22,6 +22,8 @@ from gradscope.trace.text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gradscope.trace.file.scan import CommonBlocks
+
 
 @dataclass(slots=True)
 class Assembly:
@@ -47,17 +49,23 @@ def default(column: Column, rows: int) -> Data:
     return np.full(rows, column.default, DTYPES[column.type])
 
 
-def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
+def assemble(
+    blocks: Iterable[Block], room: int | None = None, common: CommonBlocks | None = None
+) -> Assembly:
     """Join the blocks of each table, and apply the amendments, in the order they were written.
 
-    `room`: largest number of cells that may result. See Note [Bounded expansion].
+    `room`: largest number of cells that may result. See Note [Bounded expansion]. `common`: blocks
+    that other traces have, too.
     """
     blocks = typed_acts(list(blocks), Block)
     in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
         _check_room(*_sorted_out(blocks), room)
     plain, amendments = _sorted_out(expanded(blocks, Block, room and SHORTER * room))
-    joined = {name: _join(name, parts) for name, parts in plain.items()}
+    joined = {
+        name: common.joined(name, parts, _join) if common else _join(name, parts)
+        for name, parts in plain.items()
+    }
     if in_short:
         joined = {name: _by_id(name, data) for name, data in joined.items()}
     string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})
@@ -65,7 +73,11 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
     made = Assembly()
     for name in in_order({*plain, *TABLES}):
         row = TABLES.get(name)
-        data = joined.get(name) or dict(_without_rows(name))
+        data = joined.get(name)
+        if data is None and name not in amendments:
+            made.tables[name] = _empty(name)
+            continue
+        data = data or dict(_without_rows(name))
         if name in amendments:
             data, lost = _amend(name, data, amendments.pop(name))
             if lost:
@@ -81,6 +93,16 @@ def assemble(blocks: Iterable[Block], room: int | None = None) -> Assembly:
 @cache
 def _without_rows(table: str) -> Mapping[str, Data]:
     return {column.name: frozen(default(column, 0)) for column in columns(TABLES[table])}
+
+
+@cache
+def _empty(table: str) -> Table[Row]:
+    return Table(table, TABLES[table], _without_rows(table), NO_STRINGS)
+
+
+@cache
+def _names(table: str) -> frozenset[str]:
+    return frozenset(column.name for column in columns(TABLES[table]))
 
 
 Blocks: TypeAlias = "defaultdict[str, list[Block]]"
@@ -99,8 +121,7 @@ def _check_room(
     plain: Mapping[str, Sequence[Block]], amendments: Mapping[str, Sequence[Block]], room: int
 ) -> None:
     for name, blocks in plain.items():
-        row = TABLES.get(name)
-        names = {column.name for column in columns(row)} if row else set()
+        names = {*_names(name)} if name in TABLES else set()
         names.update(key for block in [*blocks, *amendments.get(name, ())] for key in block.data)
         room -= len(names) * sum(block.rows for block in blocks)
     if room < 0:

@@ -17,7 +17,7 @@ from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.latest.let_go import lets_go, without_missing
 from gradscope.trace.file.opening import private
 from gradscope.trace.file.progress import tell
-from gradscope.trace.file.scan import Scan, needed_for
+from gradscope.trace.file.scan import CommonBlocks, Scan, needed_for
 from gradscope.trace.ragged import take
 from gradscope.trace.schema.declare import NONE, Row
 from gradscope.trace.shorthand import SHORT
@@ -35,8 +35,15 @@ ROWS: Final = 1 << 16
 """Number of rows of a table that `save` puts in a block."""
 
 
-def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None) -> Trace:
+def load(
+    path: str | PathLike[str],
+    tables: Collection[type[Row]] | None = None,
+    *,
+    common: CommonBlocks | None = None,
+) -> Trace:
     """The trace in a file, or some of its tables; its `notes` say what is missing.
+
+    `common`: given to each `load` of files that are alike, so that equal blocks are decoded once.
 
     Raises UnreadableTraceError if the file is not a trace or is damaged, and FutureTraceError if
     only a newer gradscope can read it.
@@ -48,7 +55,7 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableTraceError("it is not a file")  # noqa: TRY301
         with path.open("rb") as file:
-            trace = _trace(_scan(file, status.st_size, wanted))
+            trace = _trace(_scan(file, status.st_size, wanted, common))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
@@ -74,8 +81,10 @@ def decode(text: bytes) -> Trace:
     return _trace(_scan(BytesIO(text), len(text), None))
 
 
-def _scan(file: BinaryIO, size: int, wanted: Collection[str] | None) -> Scan:
-    scan = Scan(wanted)
+def _scan(
+    file: BinaryIO, size: int, wanted: Collection[str] | None, common: CommonBlocks | None = None
+) -> Scan:
+    scan = Scan(wanted, common)
     index = None if wanted is None else read_index(file, size)
     file.seek(0)
     if index is None or wanted is None:
@@ -103,7 +112,7 @@ def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]
 
 def _trace(scan: Scan) -> Trace:
     try:
-        made = assemble(scan.blocks, ACCEPTED * scan.text)
+        made = assemble(scan.blocks, ACCEPTED * scan.text, scan.common)
     except UnreadableTraceError:
         if scan.ended:
             raise

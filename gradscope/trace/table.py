@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 from math import nan
@@ -16,7 +17,7 @@ from gradscope.trace.ragged import Array, Data, Integers, Ragged, frozen, part_o
 from gradscope.trace.schema.declare import NONE, Column, Row, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 R_co = TypeVar("R_co", bound=Row, covariant=True)
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Block:
     rows: int
     data: Mapping[str, Data]
     amend: bool = False
+    common: int = field(default=NONE, compare=False)  # its number among those that files share
 
 
 class Strings:
@@ -63,6 +65,10 @@ class Strings:
         return without(ids, np.fromiter(self._by_id, np.int64, len(self._by_id)))
 
 
+class FrozenColumns(dict[str, Data]):
+    """Columns that are no longer writable; several tables may share them."""
+
+
 class Table(Generic[R_co]):
     """The rows of one kind, column by column. Read-only."""
 
@@ -72,7 +78,11 @@ class Table(Generic[R_co]):
         self.name = name
         self.row_type = row
         """The dataclass of its rows; None if this gradscope does not know the table."""
-        self.data: Mapping[str, Data] = {key: frozen(value) for key, value in data.items()}
+        self.data: Mapping[str, Data] = (
+            data
+            if isinstance(data, FrozenColumns)
+            else FrozenColumns({key: frozen(value) for key, value in data.items()})
+        )
         """Every column, including those this gradscope does not know."""
         self.strings = strings
         """The texts that its columns refer to."""
@@ -80,6 +90,12 @@ class Table(Generic[R_co]):
 
     def __len__(self) -> int:
         return self._length
+
+    def part(self, start: int, end: int) -> Table[R_co]:
+        """Its rows from `start` up to `end`; a column is cut when it is first read."""
+        made: Table[R_co] = Table(self.name, self.row_type, {}, self.strings)
+        made.data, made._length = _CutColumns(self.data, start, end), end - start
+        return made
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self)} rows>"
@@ -211,6 +227,28 @@ class Table(Generic[R_co]):
         if column.interned:
             return self.strings.get_all(data)
         return _flat(data)
+
+
+class _CutColumns(Mapping[str, Data]):
+    """Some rows of columns."""
+
+    def __init__(self, whole: Mapping[str, Data], start: int, end: int) -> None:
+        self._whole, self._start, self._end = whole, start, end
+        self._cut: dict[str, Data] = {}
+
+    def __getitem__(self, name: str) -> Data:
+        if name not in self._cut:
+            self._cut[name] = frozen(part_of(self._whole[name], self._start, self._end))
+        return self._cut[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._whole
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
 
 
 def _flat(data: Array) -> list[Any]:

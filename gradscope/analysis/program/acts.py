@@ -86,19 +86,21 @@ class Acts:
     @cached_property
     def all(self) -> tuple[Done[ActFacts], ...]:
         table, found = self.trace.table(Act), list[Done[ActFacts]]()
-        said = {kind.KIND: self._facts(kind) for kind in ACTS.values()}
+        said = {kind.KIND: self._facts(kind) for kind in ACTS.values() if self._has(kind)}
+        nothing: Mapping[int, ActFacts] = {}
         for row in table.take(np.lexsort((table["id"], table["t"]))):
             if row.kind in ACTS:  # a later version may have more
-                facts = said[row.kind].get(row.id) or ACTS[row.kind]()
+                facts = said.get(row.kind, nothing).get(row.id) or ACTS[row.kind]()
                 found.append(Done(
                     row.id, row.kind, row.t, row.of, row.tensors, row.module, row.inside, facts,
                     row.stack, row.step, row.task, row.thread,
                 ))  # fmt: skip
         return tuple(found)
 
+    def _has(self, kind: type[ActFacts]) -> bool:
+        return len(self.trace.tables.get(kind.TABLE, ())) > 0
+
     def _facts(self, kind: type[F]) -> Mapping[int, F]:
-        if kind.TABLE not in self.trace.tables:
-            return {}
         return {row.id: row for row in self.trace.rows(kind)}
 
     @cached_property

@@ -147,16 +147,22 @@ def _grouped(of_ranks: Mapping[int, tuple[Trace, list[Span]]]) -> tuple[GroupCal
     for rank, (trace, spans) in of_ranks.items():
         exchanged, groups = trace.once(_exchanged), trace.once(_groups)
         lines = trace.once(_Backwards)
+        own: dict[tuple[int | None, str], list[RankCall] | None] = {}  # by group, and kind
         for row in spans:
             passed = exchanged.get(row.id)
-            group = every if passed is None else groups.get(passed.group)
-            if group is None or rank not in group.members:
-                continue
-            kind = _kind(row, passed)
-            key = group.name, group.members, kind
-            if key not in found:
-                found[key] = group, {each: [] for each in of_ranks if each in group.members}
-            found[key][1][rank].append(_call(rank, row, passed or Collective(), lines, kind))
+            number, kind = None if passed is None else passed.group, _kind(row, passed)
+            if (number, kind) not in own:
+                group = every if number is None else groups.get(number)
+                own[number, kind] = None
+                if group is not None and rank in group.members:
+                    key = group.name, group.members, kind
+                    if key not in found:
+                        members = {*group.members}
+                        found[key] = group, {each: [] for each in of_ranks if each in members}
+                    own[number, kind] = found[key][1][rank]
+            calls = own[number, kind]
+            if calls is not None:
+                calls.append(_call(rank, row, passed or Collective(), lines, kind))
     return tuple(
         _aligned(group, calls, key[2]) for key, (group, calls) in found.items() if len(calls) > 1
     )

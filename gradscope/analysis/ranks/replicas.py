@@ -19,7 +19,7 @@ from gradscope.analysis.identity.sites import own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
-from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, equal_parts, parts
 from gradscope.analysis.ranks.training.rounds import rounds
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
@@ -96,7 +96,7 @@ def same_losses(trace: Trace) -> tuple[SameLosses, ...]:
     for part in trace.once(parts):
         losses = computed_losses(part.trace)
         values = tuple(loss for _, loss in losses)
-        groups = {group for group, _ in replicated(part.trace)}
+        groups = {group for group, _ in part.trace.once(replicated)}
         if len({*values}) < FEWEST or _was_reduced(trace, part, losses[-1][0]):
             continue
         for group in groups:
@@ -130,7 +130,7 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
 
     "step": some ranks took no step after a backward that all had; "round": where others took one.
     """
-    if "ranks" not in trace.meta:
+    if "ranks" not in trace.meta or len(trace.once(equal_parts)) == 1:
         return ()
     every = [found for part in trace.once(parts) for found in _replicas(part)]
     together: dict[tuple[Group, int, int], list[_Replica]] = {}
@@ -264,10 +264,11 @@ def _writes(trace: Trace, drift: Drift) -> dict[int, list[tuple[str, int]]]:
 def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
     """The replicated parameters of a rank, by group, number of the model and of the optimizer."""
     trace = part.trace
-    names = {row.id: row.name for row in trace.rows(Tensor)}
+    tensors = trace.table(Tensor)
+    names = dict(zip(tensors["id"].tolist(), tensors.texts("name"), strict=True))
     found = []
     for number, optimizer in enumerate(trace.once(Acts).optimizers):
-        models = [*enumerate(replicated(trace))]
+        models = [*enumerate(trace.once(replicated))]
         held = {tensor for _, (_, parameters) in models for tensor in parameters}
         rest = tuple(tensor for tensor in optimizer.tensors if tensor not in held)
         if len(rest) in {0, len(optimizer.tensors)} and models:

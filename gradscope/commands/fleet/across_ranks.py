@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradscope.commands.options.arguments import Plain, TraceOutput, TracePaths, Width
-from gradscope.commands.options.output import load, may_write_trace, safe, terminal
+from gradscope.commands.options.output import load, load_all, may_write_trace, safe, terminal
 from gradscope.errors import UsageError
 
 
@@ -21,7 +21,7 @@ def merge(
     from gradscope.trace.load_save import save
 
     may_write_trace(output, traces, "one of the traces to merge")
-    whole = merged([load(trace) for trace in traces])
+    whole = merged(load_all(traces))
     save(whole, output)
     ranks = [each["rank"] for each in whole.meta["ranks"]]
     path, clock = safe(str(output)), whole.meta["clock"]

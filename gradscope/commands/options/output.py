@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
     """The trace in a file, or those of several ranks as one; or only one of its ranks."""
-    from gradscope.trace import load_save
-
     with working():
-        traces = [load_save.load(path) for path in ([paths] if isinstance(paths, Path) else paths)]
+        traces = load_all([paths] if isinstance(paths, Path) else paths)
         trace = traces[0]
         if len(traces) > 1:
             from gradscope.analysis.ranks.merging.merge import merged
@@ -36,6 +34,15 @@ def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
         from gradscope.analysis.ranks.merging.one_rank import only
 
         return only(trace, rank)
+
+
+def load_all(paths: "Sequence[Path]") -> "list[Trace]":
+    """The traces in these files, which may have much in common."""
+    from gradscope.trace import load_save
+    from gradscope.trace.file.scan import CommonBlocks
+
+    common = CommonBlocks() if len(paths) > 1 else None
+    return [load_save.load(path, common=common) for path in paths]
 
 
 def of_all(paths: "Sequence[Path]") -> Path:

@@ -3,20 +3,58 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file.file_lines import FIRST, LONGEST, read_block, read_header, unseal
 from gradscope.trace.file.index import is_tail
-from gradscope.trace.ragged import Ragged
+from gradscope.trace.ragged import Data, Ragged, frozen
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand import SHORT
-from gradscope.trace.table import Block
+from gradscope.trace.table import Block, FrozenColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    Join: TypeAlias = Callable[[str, Sequence[Block]], dict[str, Data]]
+
+ROOM: Final = 1 << 25
+"""Number of bytes of lines that `CommonBlocks` keeps: later ones are decoded again."""
+
+
+class CommonBlocks:
+    """The blocks of the files that were read so far, by the bytes of their lines."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[bytes, Block] = {}
+        self._joined: dict[tuple[str, tuple[int, ...]], FrozenColumns] = {}
+        self._left = ROOM
+
+    def get(self, line: bytes) -> Block | None:
+        return self._blocks.get(line)
+
+    def kept(self, line: bytes, block: Block) -> Block:
+        """The block, from now on in common: its columns cannot be written."""
+        if len(line) > self._left:
+            return block
+        self._left -= len(line)
+        data = {name: frozen(cells) for name, cells in block.data.items()}
+        made = Block(block.table, block.rows, data, block.amend, len(self._blocks))
+        self._blocks[line] = made
+        return made
+
+    def joined(self, table: str, blocks: Sequence[Block], join: Join) -> dict[str, Data]:
+        """The columns of these blocks of a table; blocks in common are joined once."""
+        numbers = tuple(block.common for block in blocks)
+        if NONE in numbers:
+            return join(table, blocks)
+        if (table, numbers) not in self._joined:
+            data = {name: frozen(cells) for name, cells in join(table, blocks).items()}
+            self._joined[table, numbers] = FrozenColumns(data)
+        return self._joined[table, numbers]
+
 
 BY_ITSELF = frozenset({"meta", "string", "finding"})
 """Tables whose rows do not depend on other tables."""
@@ -35,6 +73,7 @@ class Scan:
     """What is known from the lines of a file read so far."""
 
     tables: Collection[str] | None = None  # read only these; None: all
+    common: CommonBlocks | None = None  # of this file and others
     version: tuple[int, int] = (0, 0)
     blocks: list[Block] = field(default_factory=list)
     text: int = 0  # bytes, of all lines
@@ -83,9 +122,12 @@ class Scan:
             self.skipped += 1
             self._in_window += 1
             return
-        fields = unseal(line)
-        if fields is not None:
-            self._fields(fields, len(line))
+        known = self.common.get(line) if self.common else None
+        fields = None if known else unseal(line)
+        if known is not None:
+            self._add(known)
+        elif fields is not None:
+            self._fields(fields, line)
         elif line.endswith(b"\n"):
             raise UnreadableTraceError(
                 "it is damaged (it does not match its checksum); copy the file again from an "
@@ -100,13 +142,16 @@ class Scan:
         name = line[10 : line.find(b'"', 10)].decode("utf-8", "replace")
         return name not in self.tables
 
-    def _fields(self, fields: dict[str, Any], length: int) -> None:
+    def _add(self, block: Block) -> None:
+        self.blocks.append(block)
+        self._in_window += 1
+        self._latest = max(self._latest, _last_event(block))
+        self._time = max(self._time, _last_time(block))
+
+    def _fields(self, fields: dict[str, Any], line: bytes) -> None:
         if "table" in fields:
-            block = read_block(fields, length)
-            self.blocks.append(block)
-            self._in_window += 1
-            self._latest = max(self._latest, _last_event(block))
-            self._time = max(self._time, _last_time(block))
+            block = read_block(fields, len(line))
+            self._add(self.common.kept(line, block) if self.common else block)
         elif "window" in fields:
             if fields.get("blocks") != self._in_window:
                 raise UnreadableTraceError("blocks are missing from the window it closes")

@@ -9,7 +9,7 @@ import pytest
 
 import gradscope
 from gradscope.analysis.report import inspect
-from gradscope.trace.schema import GraphTask, Phase, Span, Step
+from gradscope.trace.schema import Act, GraphTask, Phase, Span, Step
 from gradscope.trace.trace import Trace
 
 ENGINES = (pytest.param("torch", marks=pytest.mark.torch), "gradscope")
@@ -84,3 +84,27 @@ def test_after_a_step_that_raised_steps_go_on(on: str) -> None:
 @pytest.mark.parametrize("on", ENGINES)
 def test_steps_that_are_left_out_count_once_too(on: str) -> None:
     assert numbers(trained(on, steps=(2, 3))) == [2, 3]
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_step_that_calls_that_of_its_base_class_is_one_step(on: str) -> None:
+    torch = import_module("torch" if on == "torch" else "gradscope.runtime")
+
+    class Decayed(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    model = torch.nn.Linear(3, 1)
+    torch.optim.SGD(model.parameters(), lr=0.1)  # from now on PyTorch calls hooks in its step
+    optimizer = Decayed(model.parameters(), lr=0.1)
+    with gradscope.record(on=on) as recording:
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+    trace = recording.trace()
+
+    lines = {trace.source(act.stack) for act in trace.rows(Act) if act.kind == "step"}
+    assert len([act for act in trace.rows(Act) if act.kind == "step"]) == 4
+    assert lines == {"optimizer.step()"}
+    assert "GS518" not in {each.rule for each in inspect(trace).findings}

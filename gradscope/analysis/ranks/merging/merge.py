@@ -6,7 +6,7 @@ are shared. Events of all ranks are ordered by time, without changing the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,8 @@ from gradscope.errors import UsageError
 from gradscope.trace.assemble import assemble
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String, Thread
-from gradscope.trace.schema.declare import Column, columns
-from gradscope.trace.table import Block
+from gradscope.trace.schema.declare import Column, Row, columns
+from gradscope.trace.table import Block, Table
 from gradscope.trace.trace import Trace
 
 SHARED = frozenset({String.TABLE, Device.TABLE, Meta.TABLE})
@@ -59,10 +59,10 @@ def merged(traces: Sequence[Trace]) -> Trace:
     ranks = [_Rank(trace, shift) for trace, shift in zip(traces, time.shifts, strict=True)]
     texts, names = _number_all(ranks)
     _order_events(ranks)
-    blocks = [block for rank in ranks for block in _blocks(rank, texts)]
+    blocks = [*map(_in_order_of_seq, _blocks(ranks, texts))]
     facts = facts_of_all(traces, [_ids_of(rank) for rank in ranks], time)
     blocks += shared_rows(texts, list(names), facts)
-    made = assemble(_in_order_of_seq(blocks))
+    made = assemble(blocks)
     return Trace(
         made.tables,
         version=max(trace.version for trace in traces),
@@ -147,57 +147,75 @@ def _order_events(ranks: Sequence[_Rank]) -> None:
 _NOTHING = np.zeros(0, np.int64)
 
 
-def _blocks(rank: _Rank, texts: dict[str, int]) -> Iterator[Block]:
+def _blocks(ranks: Sequence[_Rank], texts: dict[str, int]) -> Iterator[Block]:
+    """A block for each table, with the rows of all ranks."""
     for name, row in TABLES.items():
-        table = rank.trace.tables[name]
-        if name in SHARED or not len(table):
+        of = [(rank, rank.trace.tables[name]) for rank in ranks]
+        given = [(rank, table) for rank, table in of if len(table)]
+        if name in SHARED or not given:
             continue
-        known = {column.name: column for column in columns(row)}
-        data = {
-            key: _translated(rank, name, known[key], cells)
-            for key, cells in table.data.items()
-            if key in known
-        }
+        data: dict[str, Data] = {}
+        rows = [len(table) for _, table in given]
+        for column in columns(row):
+            cells = [(rank, table[column.name]) for rank, table in given]
+            data[column.name] = _translated(cells, name, column)
         if name == Thread.TABLE:
-            data |= _threads(rank, table.array("name"), texts)
-        yield Block(name, len(table), data)
+            data |= _threads(given, texts)
+        yield Block(name, sum(rows), data)
 
 
-def _threads(rank: _Rank, names: Integers, texts: dict[str, int]) -> dict[str, Data]:
+def _threads(given: Sequence[tuple[_Rank, Table[Row]]], texts: dict[str, int]) -> dict[str, Data]:
     """Add the rank to the names of threads, to distinguish them."""
-    number = rank_of(rank.trace)
-    called = [f"rank {number} {name}".rstrip() for name in rank.trace.texts(names)]
+    called, numbers = [], []
+    for rank, table in given:
+        number = rank_of(rank.trace)
+        called += [f"rank {number} {name}".rstrip() for name in table.texts("name")]
+        numbers += [number] * len(table)
     for name in called:
         texts.setdefault(name, len(texts))
     return {
         "name": np.array([texts[name] for name in called], np.int64),
-        "rank": np.full(len(called), number),
+        "rank": np.array(numbers, np.int64),
     }
 
 
-def _translated(rank: _Rank, table: str, column: Column, cells: Data) -> Data:
-    if isinstance(cells, Ragged):
-        if column.interned:
-            return Ragged(cells.offsets, rank.strings[cells.values])
-        if column.ref is None:
-            return cells
-        return Ragged(cells.offsets, _moved(cells.values, rank.first[column.ref]))
-    if column.interned:
-        return rank.strings[cells]
+def _translated(given: Sequence[tuple[_Rank, Data]], table: str, column: Column) -> Data:
+    """A column of all ranks, with the new ids and times."""
     if column.name == "seq":
-        return _found(cells, *rank.seqs)
-    if column.time:
-        return np.where(cells == NONE, cells, cells + rank.shift)
-    if column.name == "queue":
-        return _moved(cells, rank.first_queue)
-    if column.ref == Device.TABLE:
-        return np.where(cells < 0, cells, rank.devices[cells])
-    if column.name == "id" or column.ref is not None:
-        return _moved(cells, rank.first[column.ref or table])
-    return cells
+        return np.concatenate([_found(np.asarray(cells), *rank.seqs) for rank, cells in given])
+    whole = concatenate([cells for _, cells in given])
+    lists = isinstance(whole, Ragged)
+    values = whole.values if isinstance(whole, Ragged) else whole
+    many = [len(cells.values) if isinstance(cells, Ragged) else len(cells) for _, cells in given]
+
+    def by_rank(number: Callable[[_Rank], int]) -> Integers:
+        return np.repeat(np.array([number(rank) for rank, _ in given], np.int64), many)
+
+    if column.interned:
+        values = _looked_up(values, [rank.strings for rank, _ in given], many)
+    elif column.time and not lists:
+        values = np.where(values == NONE, values, values + by_rank(lambda rank: rank.shift))
+    elif column.name == "queue":
+        values = _moved(values, by_rank(lambda rank: rank.first_queue))
+    elif column.ref == Device.TABLE and not lists:
+        moved = _looked_up(np.maximum(values, 0), [rank.devices for rank, _ in given], many)
+        values = np.where(values < 0, values, moved)
+    elif column.name == "id" or column.ref is not None:
+        of = column.ref or table
+        values = _moved(values, by_rank(lambda rank: rank.first[of]))
+    return Ragged(whole.offsets, values) if isinstance(whole, Ragged) else values
 
 
-def _moved(ids: Integers, by: int) -> Integers:
+def _looked_up(ids: Integers, becomes: Sequence[Integers], many: Sequence[int]) -> Integers:
+    """The new id of each id: `becomes` holds those of each rank, which has so `many` of the ids."""
+    lengths = np.array([len(each) for each in becomes], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    own = np.where(ids < 0, ids + np.repeat(lengths, many), ids)  # as Python counts from the end
+    found: Integers = np.concatenate(becomes)[own + np.repeat(starts, many)]
+    return found
+
+
+def _moved(ids: Integers, by: Integers) -> Integers:
     return np.where(ids < 0, ids, ids + by)
 
 
@@ -209,18 +227,13 @@ def _found(cells: Integers, old: Integers, new: Integers) -> Integers:
     return np.where(old[place] == cells, new[place], NONE)
 
 
-def _in_order_of_seq(blocks: Sequence[Block]) -> Iterator[Block]:
-    """All blocks; rows of events are sorted by `seq` over all ranks."""
-    by_table: dict[str, list[Block]] = {}
-    for block in blocks:
-        by_table.setdefault(block.table, []).append(block)
-    for name, parts in by_table.items():
-        if not name.startswith("event."):
-            yield from parts
-            continue
-        data = {key: concatenate([part.data[key] for part in parts]) for key in parts[0].data}
-        order = np.argsort(np.asarray(data["seq"]), kind="stable")
-        yield Block(name, len(order), {key: take(cells, order) for key, cells in data.items()})
+def _in_order_of_seq(block: Block) -> Block:
+    """The block; rows of events are sorted by `seq` over all ranks."""
+    if not block.table.startswith("event."):
+        return block
+    order = np.argsort(np.asarray(block.data["seq"]), kind="stable")
+    data = {key: take(cells, order) for key, cells in block.data.items()}
+    return Block(block.table, block.rows, data)
 
 
 def _ids_of(rank: _Rank) -> dict[str, tuple[int, int]]:

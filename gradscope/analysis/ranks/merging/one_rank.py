@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gradscope.analysis.ranks.merging.equal_rows import SortedRows, fact_key, row_keys
 from gradscope.analysis.ranks.merging.facts import meta_rows, text_rows
 from gradscope.analysis.ranks.whose import Owners
 from gradscope.errors import UsageError
-from gradscope.trace.ragged import Integers, part_of, take
+from gradscope.trace.ragged import Integers, take
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String
 from gradscope.trace.schema.declare import Row, columns
 from gradscope.trace.table import Strings, Table
@@ -36,11 +37,20 @@ class RankPart:
     rank: int
     trace: Trace
     seqs: Integers  # the `seq` in the whole, by the `seq` of this part
+    key: Any = None  # equal for ranks with equal rows, see `equal_rows`; None: not computed
 
 
 def parts(trace: Trace) -> tuple[RankPart, ...]:
     """The part of each rank of a merged trace."""
-    return tuple(_parts(trace, _ranks(trace)))
+    return tuple(_parts(trace, _ranks(trace), keys=True))
+
+
+def equal_parts(trace: Trace) -> tuple[tuple[RankPart, ...], ...]:
+    """The parts of a merged trace, in groups of ranks with equal rows, in order of their first."""
+    groups: dict[Any, list[RankPart]] = {}
+    for part in trace.once(parts):
+        groups.setdefault(part.key, []).append(part)
+    return tuple(map(tuple, groups.values()))
 
 
 def only(trace: Trace, rank: int | None) -> Trace:
@@ -61,7 +71,9 @@ def _ranks(trace: Trace) -> list[Mapping[str, Any]]:
     return ranks
 
 
-def _parts(trace: Trace, ranks: Sequence[Mapping[str, Any]]) -> Iterator[RankPart]:
+def _parts(
+    trace: Trace, ranks: Sequence[Mapping[str, Any]], *, keys: bool = False
+) -> Iterator[RankPart]:
     table = trace.table(String)
     texts = dict(zip(table["text"].tolist(), table.array("id").tolist(), strict=True))
     facts = [_facts(trace, each) for each in ranks]
@@ -69,8 +81,11 @@ def _parts(trace: Trace, ranks: Sequence[Mapping[str, Any]]) -> Iterator[RankPar
     said = text_rows(texts)
     strings = Strings(np.asarray(said.data["id"]), np.asarray(said.data["text"]))
     texts_of_all: Table[Row] = Table(String.TABLE, String, said.data, strings)
-    cuts = _cuts(trace, Owners([each.get("ids", {}) for each in ranks]), strings)
+    ids = [each.get("ids", {}) for each in ranks]
+    cuts = _cuts(trace, Owners(ids), strings)
     seqs = _events_of_each(cuts, len(ranks))
+    rows = {name: SortedRows(cut.data, cut.owners, cut.starts) for name, cut in cuts.items()}
+    key_of_rows = row_keys(rows, ids) if keys else []
     says_which = any("cut_off" in each for each in _ranks(trace))
     for number, each in enumerate(ranks):
         tables = {name: cut.table_of(number) for name, cut in cuts.items()}
@@ -84,7 +99,12 @@ def _parts(trace: Trace, ranks: Sequence[Mapping[str, Any]]) -> Iterator[RankPar
             lost=each.get("lost", 0),
             facts=facts[number],
         )
-        yield RankPart(each.get("rank", 0), part, seqs[number])
+        facts_too = (
+            (key_of_rows[number], fact_key(facts[number]), part.truncated, part.lost)
+            if keys
+            else None
+        )
+        yield RankPart(each.get("rank", 0), part, seqs[number], facts_too)
 
 
 class _Cut:
@@ -100,15 +120,17 @@ class _Cut:
         self.owners = owners
         self.starts = np.searchsorted(owners, np.arange(ranks + 1))
         self._ends = self.starts.tolist()
-        self._empty = self._between(0, 0)
+        self._sorted = self._empty = table
+
+    def finish(self) -> None:
+        """Called when `data` is complete."""
+        table = self._table
+        self._sorted = Table(table.name, table.row_type, self.data, self._strings)
+        self._empty = self._sorted.part(0, 0)
 
     def table_of(self, rank: int) -> Table[Row]:
         start, end = self._ends[rank : rank + 2]
-        return self._between(start, end) if end > start else self._empty
-
-    def _between(self, start: int, end: int) -> Table[Row]:
-        data = {name: part_of(cells, start, end) for name, cells in self.data.items()}
-        return Table(self._table.name, self._table.row_type, data, self._strings)
+        return self._sorted.part(start, end) if end > start else self._empty
 
 
 def _cuts(trace: Trace, whose: Owners, strings: Strings) -> dict[str, _Cut]:
@@ -152,6 +174,7 @@ def _events_of_each(cuts: Mapping[str, _Cut], ranks: int) -> list[Integers]:
         if "seq" in cut.data:
             old = np.asarray(cut.data["seq"])
             cut.data["seq"] = np.where(old < 0, old, again[np.minimum(old, len(again) - 1)])
+        cut.finish()
     return [seq[first:end] for first, end in pairwise(starts.tolist())]
 
 

@@ -11,18 +11,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from gradscope.analysis.identity.sites import Site, is_installed, own_site, site_at
 from gradscope.analysis.program.acts import Acts
-from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, calls_of
+from gradscope.analysis.ranks.collectives import GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.training.branches import Line
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.training.slow import slow_ranks
 from gradscope.analysis.timing.by_line import ProgramCalls
 from gradscope.trace.arrays import distinct
+from gradscope.trace.ragged import Integers
 from gradscope.trace.schema import NONE, Act, Collective, GraphTask, Node, Op, StateTakenAct
 from gradscope.trace.trace import Trace
 
@@ -78,11 +80,22 @@ def late_ranks(trace: Trace) -> tuple[LateRank, ...]:
     of_ranks = {part.rank: part.trace for part in trace.once(parts)}
     spent = {rank: _Spent(each) for rank, each in of_ranks.items()}
     known = {each.rank for each in trace.once(slow_ranks)}
-    groups = calls_of(of_ranks)
+    groups = trace.once(grouped_calls)
     begins = [call.begin for group in groups for calls in group.together for call in calls]
     whole = max(begins, default=0) - min(begins, default=0)
     found = (_late(group, whole, of_ranks, spent) for group in groups)
     return tuple(each for several in found for each in several if each.rank not in known)
+
+
+class _Ordered(NamedTuple):
+    """The calls of a rank in the order in which they began."""
+
+    calls: ProgramCalls
+    begin: Integers
+    own: Integers  # ns in each
+    gaps: Integers  # ns before each
+    keys: Integers
+    ended: Integers  # the key of the call that ended before
 
 
 class _Spent:
@@ -90,16 +103,21 @@ class _Spent:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._calls = calls = ProgramCalls(trace)
+
+    @cached_property
+    def _ordered(self) -> _Ordered:
+        calls = ProgramCalls(self._trace)
         order = np.argsort(calls.begin, kind="stable")
         gaps, after = calls.gaps_after()
         ended = np.where(after == NONE, NONE, calls.key[after])
         own = np.where(calls.is_collective, 0, calls.own_times())
-        self._begin = calls.begin[order]
-        self._own, self._gaps = (ns[order] for ns in (own, gaps))
-        self._keys, self._ended = calls.key[order], ended[order]
-        acts = trace.once(Acts)
-        self._saves = {acts.site(act).place for act in acts.of(StateTakenAct)}
+        columns = calls.begin, own, gaps, calls.key, ended
+        return _Ordered(calls, *(column[order] for column in columns))
+
+    def _saves(self, place: str) -> bool:
+        """Whether the rank took the state of a module or an optimizer at this line."""
+        acts = self._trace.once(Acts)
+        return any(acts.site(act).place == place for act in acts.of(StateTakenAct))
 
     @cached_property
     def lines(self) -> set[Line]:
@@ -109,19 +127,20 @@ class _Spent:
 
     def most(self, since: int, until: int, least: int) -> tuple[tuple[Line, ...], int]:
         """The line in or after which most of this time passed, if at least so long, and a stack."""
-        rows = slice(*np.searchsorted(self._begin, (since, until), side="right").tolist())
+        its = self._ordered
+        rows = slice(*np.searchsorted(its.begin, (since, until), side="right").tolist())
         spent: dict[str, int] = {}
         stacks: dict[str, int] = {}
         for keys, ns in (
-            (self._keys[rows], self._own[rows]),
-            (self._ended[rows], self._gaps[rows]),
+            (its.keys[rows], its.own[rows]),
+            (its.ended[rows], its.gaps[rows]),
         ):
             for key, each in zip(keys.tolist(), ns.tolist(), strict=True):
-                place = self._calls.site(key).place
+                place = its.calls.site(key).place
                 spent[place] = spent.get(place, 0) + each
                 stacks[place] = key
         place = max(spent, key=lambda each: spent[each], default="")
-        if not place or spent[place] < least or stacks[place] < 0 or place in self._saves:
+        if not place or spent[place] < least or stacks[place] < 0 or self._saves(place):
             return (), NONE
         return self._lines(stacks[place]), stacks[place]
 
@@ -177,7 +196,10 @@ def _common(
     spent: Mapping[int, _Spent],
 ) -> LateRank | None:
     """The rank that most of these waits are for, if a line that only it runs is the reason."""
-    rank = Counter(wait.call.rank for wait in waits).most_common(1)[0][0]
+    [(rank, most)] = Counter(wait.call.rank for wait in waits).most_common(1)
+    least = max(FEWEST, OFTEN * len(waits))
+    if most < least:
+        return None
     others = set[Line]().union(*(each.lines for at, each in spent.items() if at != rank))
     reasons = Counter(
         line
@@ -190,7 +212,7 @@ def _common(
     line, often = max(outside_in, key=lambda each: each[1], default=(("", 0), 0))
     own = [wait for wait in waits if wait.call.rank == rank and line in wait.lines]
     waited = sum(wait.ns for wait in own)
-    if often < max(FEWEST, OFTEN * len(waits)) or waited < LARGE * whole:
+    if often < least or waited < LARGE * whole:
         return None
     first, trace = own[0], traces[rank]
     text = next(each.text for each in trace.frames(first.stack) if (each.file, each.line) == line)

@@ -65,7 +65,7 @@ def _judged(
         optimizer = next(
             (each for each in part.trace.once(Acts).optimizers if tensor in each.tensors), None
         )
-        held = {each for _, of_model in replicated(part.trace) for each in of_model}
+        held = {each for _, of_model in part.trace.once(replicated) for each in of_model}
         if optimizer is None or tensor in held or {*optimizer.tensors} <= sent:
             return None
         at = optimizer.tensors.index(tensor)

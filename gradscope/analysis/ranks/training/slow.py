@@ -7,8 +7,9 @@ line and step by step. Backwards and collectives are left out: there a rank may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,13 +79,19 @@ class SlowRank:
 
 
 @dataclass(frozen=True, slots=True)
-class _Paced:
-    """When one rank began its last backward of each step, and what it spent before."""
+class _Begun:
+    """When one rank began its last backward of each step."""
 
     part: RankPart
     begins: Mapping[int, int]  # by the number of the step
     lasts: Mapping[int, int]  # the times of steps
     tasks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Paced(_Begun):
+    """The same, and what it spent before."""
+
     lines: Mapping[LineOf, Mapping[int, int]]  # by step
     sites: Mapping[str, Site]
     nodes: int  # the time of nodes that computed
@@ -95,31 +102,41 @@ def slow_ranks(trace: Trace) -> tuple[SlowRank, ...]:
     ranks = trace.meta.get("ranks", ())
     if len({each.get("host") for each in ranks}) != 1:
         return ()
-    together: dict[Group, list[_Paced]] = {}
+    together: dict[Group, list[_Begun]] = {}
     for part in trace.once(parts):
-        held = {tensor for _, parameters in replicated(part.trace) for tensor in parameters}
-        for group in dict.fromkeys(group for group, _ in replicated(part.trace)):
-            together.setdefault(group, []).append(_paced(part, held))
-    found = (_slow(ranks) for ranks in together.values() if len(ranks) > 1)
+        models = part.trace.once(replicated)
+        if models:
+            begun = _begun(part, {tensor for _, parameters in models for tensor in parameters})
+            for group in dict.fromkeys(group for group, _ in models):
+                together.setdefault(group, []).append(begun)
+    found = (
+        _slow([_paced(each) for each in ranks])
+        for ranks in together.values()
+        if len(ranks) > 1 and _latest(ranks) is not None
+    )
     return tuple(each for each in found if each is not None)
 
 
-def _paced(part: RankPart, held: set[int]) -> _Paced:
+def _begun(part: RankPart, held: set[int]) -> _Begun:
     trace, numbers = part.trace, step_numbers(part.trace)
     events = trace.table(Accumulate)
     reached = {*events["task"][np.isin(events["tensor"], list(held))].tolist()}
     rows = [row for row in trace.rows(GraphTask) if row.id in reached and row.step in numbers]
     rows.sort(key=lambda row: row.begin)
     steps = [row for row in trace.rows(Step) if row.end != NONE]
-    lines, sites = _by_line(trace, numbers)
-    return _Paced(
+    return _Begun(
         part,
         {numbers[row.step]: row.begin for row in rows},
         {row.number: row.end - row.begin for row in steps},
         {numbers[row.step]: row.id for row in rows},
-        lines,
-        sites,
-        _in_nodes(trace),
+    )
+
+
+def _paced(begun: _Begun) -> _Paced:
+    trace = begun.part.trace
+    lines, sites = _by_line(trace, step_numbers(trace))
+    return _Paced(
+        begun.part, begun.begins, begun.lasts, begun.tasks, lines, sites, _in_nodes(trace)
     )
 
 
@@ -151,7 +168,17 @@ def _by_line(
     return lines, sites
 
 
-def _slow(ranks: list[_Paced]) -> SlowRank | None:
+class _Latest(NamedTuple):
+    """The rank that mostly came last, by its index."""
+
+    slowest: int
+    steps: list[int]  # that were compared
+    late: Times  # after the last of the others
+    share: float
+
+
+def _latest(ranks: Sequence[_Begun]) -> _Latest | None:
+    """The rank that others waited for in most steps, if they waited long."""
     known = (set(each.begins) & set(each.lasts) for each in ranks)
     steps = sorted(set[int].intersection(*known))[WARM_UP:]
     if len(steps) < FEWEST:
@@ -159,12 +186,21 @@ def _slow(ranks: list[_Paced]) -> SlowRank | None:
     begins = np.array([[each.begins[step] for step in steps] for each in ranks], np.float64)
     last = np.argmax(begins, axis=0)
     slowest = int(np.argmax(np.bincount(last, minlength=len(ranks))))
-    late = begins[slowest] - np.delete(begins, slowest, axis=0).max(axis=0)
+    late: Times = begins[slowest] - np.delete(begins, slowest, axis=0).max(axis=0)
     lasts = np.array([ranks[slowest].lasts[step] for step in steps], np.float64)
     delay, share = float(np.median(late)), float(np.maximum(late, 0).sum() / lasts.sum())
     often = np.count_nonzero(late > 0) >= OFTEN * len(steps)
     if not often or delay < max(SHORT_NS, LARGE * float(np.median(lasts))) or share < LARGE:
         return None
+    return _Latest(slowest, steps, late, share)
+
+
+def _slow(ranks: list[_Paced]) -> SlowRank | None:
+    latest = _latest(ranks)
+    if latest is None:
+        return None
+    slowest, steps, late, share = latest
+    delay = float(np.median(late))
     others = [each for place, each in enumerate(ranks) if place != slowest]
     every = list(_lines(ranks[slowest], others, steps, delay))
     after = [each for each in every if each[1][1] == AFTER]

@@ -57,7 +57,7 @@ def stopped(trace: Trace) -> tuple[StoppedRanks, ...]:
     every = [
         ((group, model), _ran(part, parameters, ended.get(part.rank, "")))
         for part in trace.once(parts)
-        for model, (group, parameters) in enumerate(replicated(part.trace))
+        for model, (group, parameters) in enumerate(part.trace.once(replicated))
     ]
     models: dict[tuple[Group, int], list[tuple[tuple[Group, int], _Ran]]]
     models = grouped(every, lambda pair: pair[0])

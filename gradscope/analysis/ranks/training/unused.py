@@ -87,7 +87,7 @@ def unused_on_some(trace: Trace) -> tuple[UnusedOnSome, ...]:
         return ()
     together: dict[tuple[Group, int], list[_Replica]] = {}
     for part in trace.once(parts):
-        for model, (group, parameters) in enumerate(replicated(part.trace)):
+        for model, (group, parameters) in enumerate(part.trace.once(replicated)):
             replica = _Replica(part, parameters, _steps(part.trace, parameters))
             together.setdefault((group, model), []).append(replica)
     return tuple(each for replicas in together.values() for each in _compared(replicas))

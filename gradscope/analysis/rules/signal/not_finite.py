@@ -273,6 +273,8 @@ def _who_read(read: Done[NotFiniteAct], line: Site, of: str = "") -> str:
 
 def _why(harm: _Harm, likely: Sequence[Suspect]) -> str:
     why = "which call produced it was not recorded: that needs level values"
+    if _measured(harm.trace):
+        why = "no recorded value shows which call produced it"
     if harm.when == "step":
         why = f"all values checked after earlier steps were finite; {why}"
     if not likely and received.may_be_received(harm.trace, harm.first.tensors):
@@ -326,12 +328,19 @@ def _hooks(trace: Trace) -> list[str]:
 
 def _fix(harm: _Harm, suspects: Sequence[Suspect]) -> str:
     more = f"{_command(harm)} names the call that produced it"
+    if _measured(harm.trace):
+        more = "check with `torch.isfinite(...).all()` what that step read and computed"
     if len(suspects) == 1 and (name := suspects[0].name) in GUARDS:
         text = suspects[0].site.text
         better = guarded(text, (name, f"arc{name[1:]}"), GUARDS[name])
         if better:
             return f"{more}; if it is {suspects[0].site}, {instead(better, text)}"
     return more
+
+
+def _measured(trace: Trace) -> bool:
+    """Whether values of calls were recorded, so that no higher level would show more of them."""
+    return trace.meta.get("level") in ("values", "full")
 
 
 def _command(harm: _Harm) -> str:
@@ -358,10 +367,13 @@ def _read_only(trace: Trace, read: Done[NotFiniteAct]) -> Found:
         f"({_step(trace, read.step)})",
         site=site,
         evidence=(Evidence("act", read.id),),
-        why="the parameters were not checked, and values are not recorded below level values"
+        why="the parameters were not checked"
+        + ", and values are not recorded below level values" * (not _measured(trace))
         if unseen
         else "the parameters stayed finite in all checks",
-        fix=f"`{recorded_again(trace, '--level', 'values')}` shows where it was first produced",
+        fix="check with `torch.isfinite(...).all()` what that step read and computed"
+        if _measured(trace)
+        else f"`{recorded_again(trace, '--level', 'values')}` shows where it was first produced",
         certainty=Certainty.INFERRED,
         severity=Severity.WARNING if unseen and after and value == "NaN" else Severity.NOTE,
     )

@@ -106,15 +106,19 @@ class NativeSaved:
         }  # fmt: skip
 
     def _storages(self, memory: Ints) -> Ints:
-        """Numbers of storages (traversal, address, size), unique per traversal and address."""
+        """Numbers of storages (traversal, address, size), unique per traversal and address.
+
+        New ones are numbered in the order in which they were found, which does not depend on
+        addresses: so equal runs get equal numbers.
+        """
         order = np.lexsort(memory.T)
         rows = memory[order]
         new = np.ones(len(rows), bool)
         new[1:] = (rows[1:] != rows[:-1]).any(1) | (rows[1:, 1] == 0)
-        numbers = self._tensors.storages.at(self._device, rows[new], self._session.start)
-        found = np.empty(len(rows), np.int64)
-        found[order] = numbers[np.cumsum(new) - 1]
-        return found
+        which = np.empty(len(rows), np.int64)
+        which[order] = np.cumsum(new) - 1
+        first, which = _by_first(order[new], which)
+        return self._tensors.storages.at(self._device, memory[first], self._session.start)[which]
 
     def _complete(
         self, places: Ints, tensor: Ints, form: Ints, storage: Ints, version: Ints
@@ -210,7 +214,15 @@ def _first_of_each(rows: Ints) -> tuple[Ints, Ints]:
     _, first, which = np.unique(mixed, return_index=True, return_inverse=True)
     if not (rows[first][which] == rows).all():  # each row is hashed to one number
         _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return first, which.reshape(-1)
+    return _by_first(first, which.reshape(-1))
+
+
+def _by_first(first: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """The same, in rising order of the first index."""
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return first[order], place[which]
 
 
 _MIXING = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 3) * 2 + 1

@@ -111,7 +111,7 @@ def fed(trace: Trace) -> tuple[Fed, ...]:
         return ()
     found = []
     for part in trace.once(parts):
-        groups = frozenset(group for group, _ in replicated(part.trace))
+        groups = frozenset(group for group, _ in part.trace.once(replicated))
         if groups:
             found.append(Fed(part, groups, grouped_by_slot(part.trace)))
     return tuple(found)

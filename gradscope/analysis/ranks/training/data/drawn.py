@@ -42,7 +42,7 @@ def same_draws(trace: Trace) -> tuple[SameDraws, ...]:
         ((group, number, states), part.rank, steps, acts)
         for part in trace.once(parts)
         for acts in [part.trace.once(Acts)]
-        for group in dict.fromkeys(group for group, _ in replicated(part.trace))
+        for group in dict.fromkeys(group for group, _ in part.trace.once(replicated))
         for number, states, steps in _states(acts)
     ]
     several = grouped(every, lambda each: each[0])

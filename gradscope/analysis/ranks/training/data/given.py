@@ -17,11 +17,13 @@ from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart
 from gradscope.analysis.ranks.training.data.loaders import FEWEST, LoadedPass, loading_of, together
+from gradscope.analysis.ranks.training.rank_counts import counts_ranks, names_of_rank_counts
 from gradscope.analysis.source.files import SourceFiles
-from gradscope.analysis.source.functions import functions, last_name, own_statements
+from gradscope.analysis.source.functions import functions, own_statements
 from gradscope.trace.schema import NONE, BatchAct, CameInAct, GivenAct
 from gradscope.trace.trace import Trace
 
+DIVIDES = (ast.FloorDiv, ast.Div)
 AT_THE_END = 1 << 62
 """A time after all others."""
 
@@ -219,35 +221,15 @@ class PartLine:
 
 def part_lines(tree: ast.Module) -> Iterator[PartLine]:
     """All such lines: `len(data) // world`, where `world` is `get_world_size()`."""
-    assigned = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
-    pairs = [pair for each in assigned for pair in _pairs(each)]
-    names = {target.id for target, value in pairs if isinstance(target, ast.Name) if _asks(value)}
+    named = names_of_rank_counts(tree)
     for path, body in functions(tree):
         for statement in own_statements(body):
             if isinstance(statement, ast.Assign | ast.Expr | ast.Return | ast.AugAssign):
                 for each in ast.walk(statement):
-                    if isinstance(each, ast.BinOp) and isinstance(each.op, ast.FloorDiv | ast.Div):
-                        by = each.right
-                        if _asks(by) or (isinstance(by, ast.Name) and by.id in names):
-                            yield PartLine(each.lineno, path.rpartition(".")[2])
-
-
-def _pairs(assigned: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What is assigned, and to what."""
-    for target in assigned.targets:
-        if isinstance(target, ast.Tuple) and isinstance(assigned.value, ast.Tuple):
-            yield from zip(target.elts, assigned.value.elts, strict=False)
-        else:
-            yield target, assigned.value
-
-
-def _asks(value: ast.expr) -> bool:
-    """Whether an expression asks for the number of ranks."""
-    return any(
-        (isinstance(each, ast.Call) and last_name(each.func) == "get_world_size")
-        or (isinstance(each, ast.Constant) and each.value == "WORLD_SIZE")
-        for each in ast.walk(value)
-    )
+                    if not (isinstance(each, ast.BinOp) and isinstance(each.op, DIVIDES)):
+                        continue
+                    if counts_ranks(each.right, named):
+                        yield PartLine(each.lineno, path.rpartition(".")[2])
 
 
 def _divides_there(trace: Trace, stack: int) -> bool:

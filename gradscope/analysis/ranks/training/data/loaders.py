@@ -125,7 +125,7 @@ def together(trace: Trace) -> dict[tuple[str, tuple[int, ...]], list[RankPart]]:
     found: dict[tuple[str, tuple[int, ...]], list[RankPart]] = {}
     if "ranks" in trace.meta:
         for part in trace.once(parts):
-            for group in dict.fromkeys(group for group, _ in replicated(part.trace)):
+            for group in dict.fromkeys(group for group, _ in part.trace.once(replicated)):
                 found.setdefault(group, []).append(part)
     return found
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import step_numbers
-from gradscope.analysis.ranks.merging.one_rank import parts
+from gradscope.analysis.ranks.merging.one_rank import equal_parts, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.rules.loop.accumulation import ends_in_mean
 from gradscope.trace.schema import NONE, GraphTask, Node, Op, Place, Tensor, Value
@@ -48,12 +48,12 @@ class Sizes:
 
 def unequal_sizes(trace: Trace) -> tuple[Sizes, ...]:
     """One for each group of ranks of DistributedDataParallel whose batches had different sizes."""
-    if "ranks" not in trace.meta:
+    if "ranks" not in trace.meta or len(trace.once(equal_parts)) == 1:
         return ()
     by_group: dict[Group, dict[int, dict[tuple[int, int], Mean]]] = {}
     for part in trace.once(parts):
         means = dict(_means(part.trace))
-        for group, _ in replicated(part.trace):
+        for group, _ in part.trace.once(replicated):
             by_group.setdefault(group, {})[part.rank] = means
     found = (_compared(ranks) for ranks in by_group.values())
     return tuple(each for each in found if each is not None)

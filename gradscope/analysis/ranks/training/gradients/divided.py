@@ -8,7 +8,6 @@ averaged. That the number stands for the ranks is in the source.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,15 +17,10 @@ from gradscope.analysis.ranks.audit import COMBINED, Combining, audits
 from gradscope.analysis.ranks.collectives import REDUCES
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.replicas import replicated
+from gradscope.analysis.ranks.training.rank_counts import counts_ranks, names_of_rank_counts
 from gradscope.analysis.source.files import SourceFiles
-from gradscope.analysis.source.functions import last_name
 from gradscope.trace.schema import NONE, Collective, GraphTask, Node, Op, Phase, Span, Tensor
 from gradscope.trace.trace import Trace
-
-OF_RANKS = re.compile(
-    r"world(_?size)?|(n|num)_?(ranks|replicas|procs|processes|gpus)|get_world_size", re.IGNORECASE
-)
-"""Names of the number of ranks."""
 
 DEEPEST = 16
 """Number of calls from the root of a backward at which scalings of a loss are looked for."""
@@ -97,7 +91,7 @@ def _all_averaged(trace: Trace) -> bool:
 def _divided(part: RankPart) -> Iterator[_Scaled]:
     """The numbers by which losses of a rank were divided, and not multiplied again."""
     trace = part.trace
-    sizes = {len(members) for (_, members), _ in replicated(trace)}
+    sizes = {len(members) for (_, members), _ in trace.once(replicated)}
     if len(sizes) != 1 or (size := sizes.pop()) < 2:
         return
     others = _others(trace)
@@ -147,13 +141,7 @@ def _scalings(trace: Trace, roots: tuple[int, ...]) -> Iterator[tuple[int, str, 
 
 def divisions_by_ranks(tree: ast.Module) -> Iterator[DividesByRanks]:
     """Divisions by the number of ranks, or by a product with it, alone on their lines."""
-    named = {
-        each.targets[0].id
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Assign)
-        and isinstance(each.targets[0], ast.Name)
-        and _counts_ranks(each.value, frozenset())
-    }
+    named = names_of_rank_counts(tree)
     by_ranks, others = list[DividesByRanks](), set[int]()
     for each in ast.walk(tree):
         if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
@@ -163,19 +151,10 @@ def divisions_by_ranks(tree: ast.Module) -> Iterator[DividesByRanks]:
         else:
             continue
         last = each.end_lineno or each.lineno
-        if _counts_ranks(by, frozenset(named)) and not _counts_ranks(divided, frozenset(named)):
+        if counts_ranks(by, named) and not counts_ranks(divided, named):
             by_ranks.append(DividesByRanks(each.lineno, last))
         else:
             others.update(range(each.lineno, last + 1))
     for found in by_ranks:
         if others.isdisjoint(range(found.line, found.last + 1)):
             yield found
-
-
-def _counts_ranks(expression: ast.expr, named: frozenset[str]) -> bool:
-    """Whether an expression is the number of ranks, or a product with it."""
-    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Mult):
-        return any(_counts_ranks(each, named) for each in (expression.left, expression.right))
-    called = expression.func if isinstance(expression, ast.Call) else expression
-    name = last_name(called)
-    return name in named or OF_RANKS.fullmatch(name) is not None
