@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +43,8 @@ def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None
         return plain
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
-    told: dict[int, short_looks.AsForetold] = {}
-    orders = foretold.add_replayed(plain, short, make, room, told)
+    told: dict[int, Callable[[], short_looks.AsForetold]] = {}
+    orders = foretold.add_replayed(plain, short, make, room, told if short["short.look"] else None)
     if orders is not None:
         plain.append(orders)
     tables = {name: ShortColumns(row, short.get(name, ())) for name, row in SHORT.items()}
