@@ -198,9 +198,7 @@ def add_replayed(
             if id_ not in found.orders:
                 around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
                 task = task._replace(waiting=around[-1] if around else 0)  # noqa: PLW2901
-                if task.others_inside or not _is_repeated(
-                    place, task, seen, columns, repeated, found
-                ):
+                if not _is_repeated(place, task, (seen, columns, repeated), found):
                     lengths[id_] = _one_thread(task, seen.get(id_), columns, found)
                     found.rows.put_away(place)
             if room is not None and found.rows.cells() + repeated.cells > room:
