@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import numpy as np
 
 from gradscope.errors import RecordingError, UnreadableTraceError
-from gradscope.trace.assemble import assemble
+from gradscope.trace.assemble import assemble, taken_from
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
@@ -99,8 +99,10 @@ def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]
 
 
 def _trace(scan: Scan) -> Trace:
+    in_short = any(block.table in SHORT for block in scan.blocks)
     try:
-        made = assemble(scan.blocks, ACCEPTED * scan.text)
+        blocks = taken_from(scan.blocks) if scan.ended else scan.blocks
+        made = assemble(blocks, ACCEPTED * scan.text)
     except UnreadableTraceError:
         if scan.ended:
             raise
@@ -122,7 +124,7 @@ def _trace(scan: Scan) -> Trace:
         lost=_count(scan.end.get("lost")) if scan.ended else scan.lost,
         remarks=tuple(remarks),
     )
-    if not scan.ended and any(block.table in SHORT for block in scan.blocks):
+    if not scan.ended and in_short:
         trace.horizon = _numbered_horizon(trace, scan.until)
     _ = trace.meta  # raises if a value has the wrong type
     return trace
