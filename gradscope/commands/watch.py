@@ -78,15 +78,16 @@ def _lines(traces: "list[Watched]", out: "Terminal") -> "list[Text]":
 
 
 def _live(traces: "list[Watched]", out: "Terminal", every: float) -> None:
-    from rich.console import Console, Group
+    from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
     from gradscope.scene.live import all_ended
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=out.width)
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
-            live.update(Group(*_lines(traces, out)), refresh=True)
+            live.update(Text("\n").join(_lines(traces, out)), refresh=True)
             if all_ended(traces):
                 return
             time.sleep(every)

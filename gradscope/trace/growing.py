@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file.compression import FREE, GZIP, RATIO, SKIPPED, ZSTD, zstandard
-from gradscope.trace.file.file_lines import LONGEST, read_block, read_header, unseal
+from gradscope.trace.file.file_lines import LONGEST, header, read_block, read_header, unseal
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
@@ -83,15 +83,17 @@ class GrowingTrace:
         for line, place in self._lines(file):
             if len(line) > LONGEST:
                 raise UnreadableTraceError("a line is too long, so it is not a trace")
-            if self._place == 0 and line.startswith(b'{"format"'):
+            if self._place == 0 and not _may_begin(line):
+                read_header(line)  # raises
+            if not line.endswith(b"\n"):
+                return  # it is being written
+            if self._place == 0:
                 read_header(line)
                 self._reach(file, place)
                 continue
-            fields = unseal(line) if line.endswith(b"\n") else None
+            fields = unseal(line)
             if fields is None:
-                if self._place == 0:
-                    read_header(line)  # raises if it is no trace
-                return  # it is being written, or is part of the index
+                return  # it is part of the index, or its rest will follow
             if "table" in fields:
                 blocks.append(read_block(fields, len(line)))
             elif "window" in fields:
@@ -116,6 +118,8 @@ class GrowingTrace:
         file.seek(0)
         magic = file.read(4)
         file.seek(self._place)
+        if len(magic) < 4:
+            return  # it is not known yet what it is
         if magic.startswith(GZIP):
             yield from self._packed(file, lambda: zlib.decompressobj(31))
         elif magic == ZSTD or magic[1:] == SKIPPABLE[1:]:
@@ -161,6 +165,12 @@ class GrowingTrace:
             packed = member.unused_data or packed
             place -= len(packed)
             yield bytes(text), place
+
+
+def _may_begin(line: bytes) -> bool:
+    """Whether this is the first line of a trace, or the beginning of one."""
+    start = header((0, 0)).partition(b"[")[0]
+    return line[: len(start)] == start[: len(line)]
 
 
 def _zstd_errors() -> tuple[type[Exception], ...]:

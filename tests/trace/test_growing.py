@@ -85,18 +85,11 @@ def test_a_window_that_is_half_written_is_returned_when_it_is_whole(path: Path) 
     for cut in range(1, len(whole)):
         growing = GrowingTrace(path)
         path.write_bytes(whole[:cut])
-        first = _seen_if_begun(growing)
+        first = seen(growing)
         with path.open("ab") as file:
             file.write(whole[cut:])
         assert first + seen(growing) == [0, 1], cut
         assert growing.has_ended
-
-
-def _seen_if_begun(growing: GrowingTrace) -> list[int]:
-    try:
-        return seen(growing)
-    except UnreadableTraceError:  # not even the first line is there
-        return []
 
 
 def test_rows_that_replace_the_end_line_are_read(path: Path) -> None:
