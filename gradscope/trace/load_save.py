@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -15,7 +16,7 @@ from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.let_go import lets_go, without_missing
-from gradscope.trace.file.opening import private
+from gradscope.trace.file.opening import is_being_written, private
 from gradscope.trace.file.progress import tell
 from gradscope.trace.file.scan import Scan, needed_for
 from gradscope.trace.ragged import take
@@ -57,7 +58,14 @@ def load(path: str | PathLike[str], tables: Collection[type[Row]] | None = None)
     except UnreadableTraceError as error:
         raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
     trace.file_name = path.name
+    if trace.truncated and not _is_closed(trace) and is_being_written(path):
+        trace.last_written = max(time.time() - status.st_mtime, 0.0)
     return trace
+
+
+def _is_closed(trace: Trace) -> bool:
+    """Whether a truncated trace says why it ends: nothing more will be written to it."""
+    return "cut" in trace.meta
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
