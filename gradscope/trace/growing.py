@@ -7,7 +7,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from gradscope.errors import UnreadableTraceError
+from gradscope.errors import MissingProgramError, UnreadableTraceError
 from gradscope.trace.file.compression import FREE, GZIP, RATIO, SKIPPED, ZSTD, zstandard
 from gradscope.trace.file.file_lines import LONGEST, header, read_block, read_header, unseal
 from gradscope.trace.text import quoted_path
@@ -158,7 +158,7 @@ class GrowingTrace:
                         raise UnreadableTraceError(TOO_MANY)
                     place += len(packed)
                     packed = b"" if member.eof else file.read(PIECE)
-            except (zlib.error, *_zstd_errors()) as error:
+            except _errors() as error:
                 raise UnreadableTraceError(f"its compressed data is damaged: {error}") from None
             if not member.eof:
                 return  # it is being written
@@ -173,8 +173,9 @@ def _may_begin(line: bytes) -> bool:
     return line[: len(start)] == start[: len(line)]
 
 
-def _zstd_errors() -> tuple[type[Exception], ...]:
+def _errors() -> tuple[type[Exception], ...]:
+    """What damaged compressed data raises."""
     try:
-        return (zstandard().ZstdError,)
-    except Exception:  # noqa: BLE001  not installed: then no file needs it
-        return ()
+        return zlib.error, zstandard().ZstdError
+    except MissingProgramError:  # then no file needs it
+        return (zlib.error,)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradscope.errors import UnreadableTraceError
-from gradscope.trace.ragged import Ragged
+from gradscope.trace.ragged import Array, Ragged
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Edge, Node
 from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph
@@ -62,11 +62,10 @@ class GraphColumns:
         sequence = integers(nodes, "sequence_nr")[order]
         leaf = _first_inputs(nodes)[order]
         self.leaf_of = np.where(sequence == LEAF_NUMBER, leaf, NONE)
-        # Single cells of a memoryview are read much faster than those of an array.
-        self.sequence = memoryview(sequence)
-        self._topological = memoryview(integers(nodes, "topological_nr")[order])
-        self._saves = memoryview(np.isin(self.ids, saving).view(np.uint8))
-        self._is_leaf = memoryview((self.leaf_of != NONE).view(np.uint8))
+        self.sequence = _cells(sequence)
+        self._topological = _cells(integers(nodes, "topological_nr")[order])
+        self._saves = _cells(np.isin(self.ids, saving).view(np.uint8))
+        self._is_leaf = _cells((self.leaf_of != NONE).view(np.uint8))
         self._edges(links)
 
     def _edges(self, links: Sequence[Block]) -> None:
@@ -78,8 +77,8 @@ class GraphColumns:
         wrong = (of == NONE) | (place != index)
         if wrong.any():
             raise UnreadableTraceError(f"edges of node {int(node[wrong].min())} are missing")
-        self._next, self._nr = memoryview(self.positions(following)), memoryview(nr)
-        self._first = memoryview(np.searchsorted(of, np.arange(len(self.ids) + 1)))
+        self._next, self._nr = _cells(self.positions(following)), _cells(nr)
+        self._first = _cells(np.searchsorted(of, np.arange(len(self.ids) + 1)))
 
     def positions(self, ids: Ints) -> Ints:
         """Where these nodes are; NONE for those without a row."""
@@ -151,6 +150,11 @@ class GraphColumns:
     def saving(self, at: Iterable[int], names: Mapping[int, int] | None = None) -> frozenset[int]:
         """Those of the nodes at these positions with saved tensors that have rows of their own."""
         return frozenset(self._name(position, names) for position in at if self._saves[position])
+
+
+def _cells(column: Array) -> Sequence[int]:
+    """A column whose single cells are read much faster than those of an array."""
+    return memoryview(column)  # type: ignore[arg-type]
 
 
 def _first_inputs(nodes: Sequence[Block]) -> Ints:

@@ -161,12 +161,10 @@ class SeenTasks:
         self.begin, self.ended, self._sequence, self._thread = (runs[name] for name in names)
         self._asked = dict.fromkeys([*self._runs, *column(short["short.asked"], "task")])
         inside = short["short.inside"]
-        names = ("run", "what")
-        columns = {name: integers(inside, name) for name in names}
+        columns = {name: integers(inside, name) for name in ("run", "what")}
         self._inside, self._sums = _by_task(integers(inside, "task"), columns)
         events_ = short["short.event"]
-        names = ("t", "code", "thread", "node", "a")
-        columns = {name: integers(events_, name) for name in names}
+        columns = {name: integers(events_, name) for name in ("t", "code", "thread", "node", "a")}
         called = np.isin(columns["code"], [*HOOKS])
         task = integers(events_, "task")[called]
         columns = {name: values[called] for name, values in columns.items()}
@@ -209,7 +207,8 @@ class SeenTasks:
 
     def numbers(self, task: int) -> list[int]:
         """The sequence numbers of the nodes that ran."""
-        return self._sequence[self.runs(task)].tolist()
+        found: list[int] = self._sequence[self.runs(task)].tolist()
+        return found
 
     def has_hooks(self, task: int) -> bool:
         return task in self._hooks
@@ -277,7 +276,8 @@ def inputs_of(plain: Sequence[Block]) -> list[tuple[int, list[int]]]:
 
 def column(blocks: Sequence[Block], name: str) -> list[int]:
     """A column of these blocks, as Python integers."""
-    return integers(blocks, name).tolist()
+    found: list[int] = integers(blocks, name).tolist()
+    return found
 
 
 def lists(blocks: Sequence[Block], name: str) -> list[list[int]]:
