@@ -33,6 +33,7 @@ from gradscope.commands.timeline import timeline
 from gradscope.commands.trace import trace
 from gradscope.commands.view import view
 from gradscope.commands.warmup import warmup
+from gradscope.commands.watch import watch
 from gradscope.errors import ExitCode, GradscopeError, fault_text
 from gradscope.render.terminal import streams
 
@@ -99,6 +100,7 @@ _add(
     "gradscope debug --at nan trace.json",
     "gradscope debug -x 'continue nan' -x state trace.json",
 )
+_add(watch, "gradscope watch trace.json", "gradscope watch --every 5 trace.rank*.json")
 _add(diff, "gradscope diff before.json after.json")
 _add(info, "gradscope info trace.json")
 _add(redact, "gradscope redact -o safe.json trace.json", "gradscope redact -o safe.html trace.json")

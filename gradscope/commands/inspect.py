@@ -30,6 +30,10 @@ from gradscope.commands.options.questions import (
 from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.text import Text
+
     from gradscope.analysis.findings import Severity
     from gradscope.analysis.report import Report
     from gradscope.analysis.rules.registry import Rule
@@ -215,7 +219,7 @@ def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> N
         text = [*report_lines(*kind, times=shown.times)]
         if shown.fits and shown.times and len(text) >= out.height:
             text = [*report_lines(*kind, times=False)]
-        out.show(text)
+        out.show([*text, *_goes_on(trace, out)])
         return
     if shown.shape == GITHUB:
         lines = [*annotation_lines(report, about)]
@@ -224,6 +228,16 @@ def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> N
     else:
         lines = [report_sarif(report, about)]
     write_bytes("".join(f"{each}\n" for each in lines).encode())
+
+
+def _goes_on(trace: "Trace", out: "Terminal") -> "Iterator[Text]":
+    """A line that says that the program still runs."""
+    from gradscope.render.terminal.cells import line, wrapped
+    from gradscope.trace.shortcomings import GROWING
+
+    for note in trace.notes:
+        if note.startswith(GROWING):
+            yield from (line(each) for each in wrapped(out.charset, note, out.width))
 
 
 def _write_known(path: Path, report: "Report") -> None:

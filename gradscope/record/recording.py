@@ -377,6 +377,7 @@ class Recording:
             "clock_base": time.time_ns() - (time.perf_counter_ns() - start),
             "python": sys.version.split()[0],
             "written_every": WRITTEN_EVERY,
+            **({"max_bytes": options.max_bytes} if options.max_bytes else {}),
             **self.engine.facts(self.options.level),
             "left_out": left_out + [*schema.SUMMARIES] * (not options.summary),
             **self.options.extra,

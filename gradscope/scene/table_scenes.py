@@ -110,6 +110,8 @@ def _in_words(key: str, value: Any) -> tuple[str, str]:
             return "freed", f"recorded of storages of at least {byte_count(value)}"
         case "ranks", list():
             return "ranks", _ranks_in_words(value)
+        case "max_bytes", int():
+            return "size at most", byte_count(value)
         case "written_every", int() | float():
             return "written", f"every {value:g} s"
     return key.replace("_", " "), _plain(value)

@@ -20,7 +20,7 @@ from gradscope.trace.table import Block, Strings, Table
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gradscope.trace.file.scan import CommonBlocks
 
@@ -61,33 +61,45 @@ def assemble(
     in_short = any(block.table in SHORT for block in blocks)
     if room is not None:
         _check_room(*_sorted_out(blocks), room)
-    plain, amendments = _sorted_out(expanded(blocks, Block, room and SHORTER * room))
+    plain, amendments = _sorted_out(expanded(taken_from(blocks), Block, room and SHORTER * room))
     joined = {
         name: common.joined(name, parts, _join) if common else _join(name, parts)
-        for name, parts in plain.items()
+        for name, parts in _each_once(plain)
     }
     if in_short:
         joined = {name: _by_id(name, data) for name, data in joined.items()}
     string = joined.get("string", {"id": np.zeros(0, np.int64), "text": np.zeros(0, object)})
     strings = Strings(np.asarray(string["id"]), np.asarray(string["text"]))
     made = Assembly()
-    for name in in_order({*plain, *TABLES}):
+    for name in in_order({*joined, *TABLES}):
         row = TABLES.get(name)
-        data = joined.get(name)
-        if data is None and name not in amendments:
+        found = joined.pop(name, None)
+        if found is None and name not in amendments:
             made.tables[name] = _empty(name)
             continue
-        data = data or dict(_without_rows(name))
+        data = found or dict(_without_rows(name))
         if name in amendments:
             data, lost = _amend(name, data, amendments.pop(name))
             if lost:
                 made.notes.append(f"{lost} amendments of {quoted(name)} name unknown rows")
-        if row is not None and name in joined:
+        if row is not None and found is not None:
             _check_texts(name, row, data, strings)
         made.tables[name] = Table(name, row, data, strings)
     for name in sorted(amendments):
         made.notes.append(f"amendments of {quoted(name)}, which has no rows")
     return made
+
+
+def taken_from(blocks: list[Block]) -> Iterator[Block]:
+    """The blocks of a list, which is then empty: what is read last needs the memory."""
+    blocks.reverse()
+    while blocks:
+        yield blocks.pop()
+
+
+def _each_once(plain: Blocks) -> Iterator[tuple[str, list[Block]]]:
+    for name in [*plain]:
+        yield name, plain.pop(name)
 
 
 @cache

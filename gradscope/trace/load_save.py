@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import numpy as np
 
 from gradscope.errors import RecordingError, UnreadableTraceError
-from gradscope.trace.assemble import assemble
+from gradscope.trace.assemble import assemble, taken_from
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.latest.let_go import lets_go, without_missing
-from gradscope.trace.file.opening import private
+from gradscope.trace.file.opening import is_being_written, private
 from gradscope.trace.file.progress import tell
 from gradscope.trace.file.scan import CommonBlocks, Scan, needed_for
 from gradscope.trace.ragged import take
@@ -64,7 +65,14 @@ def load(
     except UnreadableTraceError as error:
         raise type(error)(f"cannot read {quoted_path(path)}: {error}") from None
     trace.file_name = path.name
+    if trace.truncated and not _is_closed(trace) and is_being_written(path):
+        trace.last_written = max(time.time() - status.st_mtime, 0.0)
     return trace
+
+
+def _is_closed(trace: Trace) -> bool:
+    """Whether a truncated trace says why it ends: nothing more will be written to it."""
+    return "cut" in trace.meta
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
@@ -111,8 +119,10 @@ def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]
 
 
 def _trace(scan: Scan) -> Trace:
+    in_short = any(block.table in SHORT for block in scan.blocks)
     try:
-        made = assemble(scan.blocks, ACCEPTED * scan.text, scan.common)
+        blocks = taken_from(scan.blocks) if scan.ended else scan.blocks
+        made = assemble(blocks, ACCEPTED * scan.text, scan.common)
     except UnreadableTraceError:
         if scan.ended:
             raise
@@ -138,7 +148,7 @@ def _trace(scan: Scan) -> Trace:
         lost=_count(scan.end.get("lost")) if scan.ended else scan.lost,
         remarks=tuple(remarks),
     )
-    if not scan.ended and any(block.table in SHORT for block in scan.blocks):
+    if not scan.ended and in_short:
         trace.horizon = _numbered_horizon(trace, scan.until)
     _ = trace.meta  # raises if a value has the wrong type
     return trace

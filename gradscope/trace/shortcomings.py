@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 
 LOADER = "data loader worker"
 UNSEEN = "not recorded: "
+GROWING = "still being recorded"
 
 
 def notes_of(trace: Trace) -> Iterator[str]:
     """What a reader must know before trusting this trace."""
-    if trace.truncated:
+    if trace.truncated and trace.last_written is not None:
+        yield (
+            f"{GROWING}: this is what was written until {trace.last_written:.1f} s before it was "
+            "opened, and the step that runs is not complete"
+        )
+    elif trace.truncated:
         events = sum(len(t) for name, t in trace.tables.items() if name.startswith("event."))
         recovered = f"{events} events recovered, {trace.lost} bytes lost"
         yield f"truncated: {recovered}; {_after_the_cut(trace)}"

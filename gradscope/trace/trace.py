@@ -67,6 +67,9 @@ class Trace:
         """Up to and including this `seq` no event is missing; None: to the end."""
         self.lost = lost
         """Number of bytes after the last whole line of the file, which could not be read."""
+        self.last_written: float | None = None
+        """If a process is still writing the file: seconds from its last write until it was loaded;
+        else None."""
         self.file_name = ""
         """Name of the file it was loaded from, without folders."""
         self._remarks = remarks

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.shortcomings import UNSEEN, ran_elsewhere
+from gradscope.trace.shortcomings import GROWING, UNSEEN, ran_elsewhere
 from gradscope.trace.trace import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
@@ -37,6 +37,8 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
         gradscope trace --steps 3 train.py
     """
     for note in trace.notes:
+        if note.startswith(GROWING):
+            continue
         cut = trace.truncated and note.startswith("truncated:")
         dropped = note.startswith("dropped:")
         unseen = note.startswith(UNSEEN)

@@ -55,7 +55,7 @@ def _gzip_member(text: bytes, strategy: int) -> bytes:
 
 
 def _zstd() -> Pack:
-    packing = _zstandard().ZstdCompressor(level=LEVEL["zstd"], write_checksum=True)
+    packing = zstandard().ZstdCompressor(level=LEVEL["zstd"], write_checksum=True)
 
     def pack(text: bytes) -> bytes:
         frame: bytes = packing.compress(text)
@@ -65,15 +65,16 @@ def _zstd() -> Pack:
     return pack
 
 
-def _zstandard() -> Any:
+def zstandard() -> Any:
+    """The package zstandard. Raises MissingProgramError if it is not installed."""
     try:
-        import zstandard  # noqa: PLC0415 - optional, and 10 ms to import
+        import zstandard as package  # noqa: PLC0415 - optional, and 10 ms to import
     except ImportError:
         raise MissingProgramError(
             f"a .zst trace needs the package zstandard ({how_to_install('zstandard')}); "
             "or use a name that ends in .json.gz"
         ) from None
-    return zstandard
+    return package
 
 
 def unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -115,13 +116,13 @@ def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _unzstd(file: BinaryIO) -> Iterator[bytes]:
-    zstandard = _zstandard()
-    unpacking = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    package = zstandard()
+    unpacking = package.ZstdDecompressor(max_window_size=1 << 27)
     with unpacking.stream_reader(file, read_across_frames=True, closefd=False) as reader:
         while True:
             try:
                 piece = reader.read(CHUNK)
-            except zstandard.ZstdError as error:
+            except package.ZstdError as error:
                 raise UnreadableTraceError(f"its zstd data is damaged: {error}") from None
             if not piece:
                 return

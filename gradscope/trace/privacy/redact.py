@@ -38,7 +38,7 @@ KEPT_FACTS: Final = (
     "producer", "producer_version", "level", "on", "rank", "world_size", "clock_base", "python",
     "dropped", "unwanted", "observed", "inferred", "absent", "unseen", "follows_from", "exit_code",
     "raised_at", "run_as", "unfinished", "written_every", "cut", "steps_end_with", "own_time",
-    "clock", "no_machine_code", "not_shown", "restarts",
+    "clock", "max_bytes", "no_machine_code", "not_shown", "restarts",
 )  # fmt: skip
 WORD: Final = re.compile(r"[^\W\d]\w*")
 KNOWN_WORDS: Final = words_of(

@@ -69,6 +69,7 @@ class RunFacts(TypedDict, total=False):
     exit_code: int
     raised_at: str  # line in gradscope, if the exception was raised there
     unfinished: int  # graph tasks that were running at the end
+    max_bytes: int  # limit of the size of the file; not there: no limit
     written_every: float  # seconds between writes: anything older is in the file
     cut: str  # why writing stopped
     steps_end_with: str  # backward: there is no optimizer

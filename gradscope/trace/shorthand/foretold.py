@@ -11,7 +11,8 @@ predicted, some were None. It is not known which, so the events of buffers are n
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,18 +21,12 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Order
-from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph, ReplayStep
+from gradscope.trace.shorthand.graph_columns import GraphColumns, Reached, integers
+from gradscope.trace.shorthand.repeated import Repeated, ReplayedForm
+from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, ReplayGraph, ReplayStep
 from gradscope.trace.shorthand.replayed import SINGLE, ForetoldRows, ReplayResults, put
-from gradscope.trace.shorthand.seen import (
-    HOOKS,
-    SeenTask,
-    Task,
-    column,
-    nodes_of,
-    seen_in,
-    tasks_of,
-)
-from gradscope.trace.shorthand.several_threads import SeveralThreads
+from gradscope.trace.shorthand.seen import HOOKS, SeenTask, SeenTasks, Task, tasks_of
+from gradscope.trace.shorthand.several.several_threads import SeveralThreads
 from gradscope.trace.shorthand.short_looks import AsForetold
 from gradscope.trace.shorthand.tables import UNDER_WAY
 
@@ -182,33 +177,35 @@ def add_replayed(
     short: dict[str, list[Block]],
     make: type[Block],
     room: int | None,
-    told: dict[int, AsForetold],
+    told: dict[int, Callable[[], AsForetold]] | None,
 ) -> Block | None:
     """Add the inferred events of recorded runs to the short rows. Returns the order of each task.
 
     Tasks whose runs were in the predicted order are put into `told`.
     """
-    seen = seen_in(short)
+    seen = SeenTasks(short)
     if not seen:
         return None
     tasks = tasks_of(plain, short)
-    graph, leaves = nodes_of(plain)
-    saving = frozenset(column(short["short.saved"], "node"))
+    columns = GraphColumns(plain, integers(short["short.saved"], "node"))
     found = ReplayResults(told=told)
+    repeated = Repeated(seen, columns, _of_form)
     lengths: dict[int, list[tuple[int, int]]] = {}
     try:
-        several = SeveralThreads(tasks, seen, graph, leaves, saving, plain)
-        several.replay(found)
-        for id_, task in tasks.items():
+        SeveralThreads(tasks, seen, columns, plain).replay(found)
+        found.rows.put_away(-1)
+        for place, (id_, task) in enumerate(tasks.items()):
             if id_ not in found.orders:
                 around = [n for at, n in lengths.get(task.parent, ()) if at <= task.begin]
                 task = task._replace(waiting=around[-1] if around else 0)  # noqa: PLW2901
-                own = seen.get(id_)
-                lengths[id_] = _one_thread(task, own, (graph, leaves, saving), found)
-            if room is not None and found.rows.cells() > room:
+                if not _is_repeated(place, task, (seen, columns, repeated), found):
+                    lengths[id_] = _one_thread(task, seen.get(id_), columns, found)
+                    found.rows.put_away(place)
+            if room is not None and found.rows.cells() + repeated.cells > room:
                 raise UnreadableTraceError("its runs stand for more cells than its lines allow")
     except KeyError as error:
         raise UnreadableTraceError(f"node {error} is referred to but has no row") from None
+    repeated.write(found.rows)
     short["short.event"] = [
         _with_nodes(block, found.failed, found.hooks, make) for block in short["short.event"]
     ]
@@ -216,17 +213,61 @@ def add_replayed(
     return found.amendments(make)
 
 
-def _one_thread(
+def _is_repeated(
+    place: int,
     task: Task,
-    seen: SeenTask | None,
+    trace: tuple[SeenTasks, GraphColumns, Repeated],
+    found: ReplayResults,
+) -> bool:
+    """Whether the rows of a task are those of a form: see Note [Repeated backwards]."""
+    seen, columns, repeated = trace
+    root = columns.position(task.root)
+    if root == NONE or task.id not in seen:
+        return False
+    reached = columns.reached(root)
+    form = repeated.takes(place, task, reached)
+    if form is None:
+        return False
+    found.orders[task.id] = form.made.order
+    if found.told is not None:
+        found.told[task.id] = partial(repeated.told, form, task, reached)
+    return True
+
+
+def _of_form(
+    task: Task, seen: SeenTask, columns: GraphColumns, reached: Reached
+) -> ReplayedForm | None:
+    """Replay a task with its nodes numbered from 0."""
+    names = {position: number for number, position in enumerate(reached.at)}
+    graph, leaves = columns.graph(reached.at, names), columns.leaves(reached.at, names)
+    found = ReplayResults(told={})
+    assert found.told is not None
+    _ = _replayed(task, seen, (graph, leaves, columns.saving(reached.at, names)), found)
+    told = found.told.get(task.id)
+    return told and ReplayedForm(found.rows, told(), found.orders[task.id])
+
+
+def _one_thread(
+    task: Task, seen: SeenTask | None, columns: GraphColumns, found: ReplayResults
+) -> list[tuple[int, int]]:
+    """Replay a task whose nodes one thread ran. Returns the lengths of its queue, with times."""
+    found.orders[task.id] = Order.NOT_SEEN if seen is None else Order.OTHERWISE
+    root = columns.position(task.root)
+    if seen is None or root == NONE:
+        return []
+    asked = [columns.position(node) for node, _ in task.inputs if node != NOBODY]
+    at = dict.fromkeys([*columns.reached(root).at, *(each for each in asked if each != NONE)])
+    nodes = columns.graph(at), columns.leaves(at), columns.saving(at)
+    return _replayed(task, seen, nodes, found)
+
+
+def _replayed(
+    task: Task,
+    seen: SeenTask,
     nodes: tuple[ReplayGraph, Mapping[int, int], frozenset[int]],
     found: ReplayResults,
 ) -> list[tuple[int, int]]:
-    """Replay a task whose nodes one thread ran. Returns the lengths of its queue, with times."""
     graph, leaves, saving = nodes
-    found.orders[task.id] = Order.NOT_SEEN if seen is None else Order.OTHERWISE
-    if seen is None or task.root not in graph.edges:
-        return []
     backward = ReplayBackward(
         graph, task.root, task.inputs, accumulates=task.accumulates, waiting=task.waiting
     )

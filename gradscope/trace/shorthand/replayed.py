@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gradscope.trace.ragged import Data, Ragged
+from gradscope.trace.ragged import Array, Data, Ragged
 from gradscope.trace.schema.tables import GraphTask, Order
 from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, Sent
 from gradscope.trace.shorthand.short_looks import AsForetold
@@ -95,11 +97,40 @@ class ForetoldRows:
         self.run: list[tuple[int, ...]] = []
         self.move: list[tuple[int, ...]] = []
         self.counted: list[tuple[int, ...]] = []
+        self._parts: defaultdict[str, list[tuple[Array, Array]]] = defaultdict(list)
+        self._put_away = 0
+
+    def lists(self) -> dict[str, list[tuple[int, ...]]]:
+        return {"single": self.single, "run": self.run, "move": self.move, "counted": self.counted}
 
     def cells(self) -> int:
         """Approximate number of cells they will take."""
         rows = len(self.single) + 4 * len(self.run) + 3 * len(self.move) + len(self.counted)
-        return CELLS_OF_EVENT * rows
+        return self._put_away + CELLS_OF_EVENT * rows
+
+    def put_away(self, place: int) -> None:
+        """Keep the rows collected so far, which belong at this place, in less memory."""
+        self._put_away = self.cells()
+        for name, rows in self.lists().items():
+            if rows:
+                self._parts[name].append((np.full(len(rows), place), np.array(rows, np.int64)))
+                rows.clear()
+
+    def add(self, name: str, places: Array, rows: Array) -> None:
+        """Add rows that belong at these places."""
+        self._parts[name].append((places, rows))
+
+    def taken(self, name: str) -> Array | None:
+        """The rows of one kind, in the order of their places; they are not kept."""
+        parts = self._parts.pop(name, [])
+        if not parts:
+            return None
+        places = np.concatenate([places for places, _ in parts])
+        rows = np.concatenate([rows for _, rows in parts])
+        parts.clear()
+        if (places[1:] >= places[:-1]).all():
+            return rows
+        return rows[np.argsort(places, kind="stable")]
 
 
 @dataclass(slots=True)
@@ -113,14 +144,15 @@ class ReplayResults:
     otherwise: dict[int, list[int]] = field(default_factory=dict)
     failed: dict[int, int] = field(default_factory=dict)  # the node that raised
     hooks: dict[int, dict[int, int]] = field(default_factory=dict)  # by time: the hook's node
-    told: dict[int, AsForetold] = field(default_factory=dict)
+    told: dict[int, Callable[[], AsForetold]] | None = None  # None: it is not needed later
 
     def as_foretold(self, id_: int, backward: ReplayBackward, found: AsForetold) -> None:
         """The nodes of a task ran in the predicted order."""
         self.orders[id_] = Order.FORETOLD if found.seen.sums_known else Order.NOT_THE_SUMS
         self.needed[id_] = sorted((backward.needed or set()) - {NOBODY})
         self.captured[id_] = sorted(set(backward.captures) - {NOBODY})
-        self.told[id_] = found
+        if self.told is not None:
+            self.told[id_] = lambda: found
 
     def amendments(self, make: type[Block]) -> Block:
         """Amendments of graph tasks: the order that was found."""
@@ -137,14 +169,13 @@ class ReplayResults:
 
 def put(rows: ForetoldRows, short: dict[str, list[Block]], make: type[Block]) -> None:
     """Add rows to the short tables."""
-    for table, names, found_rows in (
-        ("short.event", SINGLE, rows.single),
-        ("short.run", RUN, rows.run),
-        ("short.move", MOVE, rows.move),
-        ("short.dependency", COUNTED, rows.counted),
+    for table, names, kind in (
+        ("short.event", SINGLE, "single"),
+        ("short.run", RUN, "run"),
+        ("short.move", MOVE, "move"),
+        ("short.dependency", COUNTED, "counted"),
     ):
-        if found_rows:
-            columns = np.array(found_rows, np.int64).T
-            short[table].append(
-                make(table, len(found_rows), dict(zip(names, columns, strict=True)))
-            )
+        found = rows.taken(kind)
+        if found is not None:
+            columns = np.ascontiguousarray(found.T)
+            short[table].append(make(table, len(found), dict(zip(names, columns, strict=True))))

@@ -14,9 +14,11 @@ from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.events import HookKind
-from gradscope.trace.schema.tables import Edge, GraphTask, Node
-from gradscope.trace.shorthand.replay import NOBODY, ReplayGraph, ReplayStep, Sent, graph_of
+from gradscope.trace.schema.tables import GraphTask, Node
+from gradscope.trace.shorthand.graph_columns import integers
+from gradscope.trace.shorthand.replay import ReplayStep, Sent
 from gradscope.trace.shorthand.run_events import MODULE, UNKNOWN
+from gradscope.trace.shorthand.short_columns import Ints
 from gradscope.trace.shorthand.tables import ADDED, ADDED_IN_PLACE, SEEN
 
 if TYPE_CHECKING:
@@ -68,6 +70,18 @@ class SeenTask:
         self.took: dict[int, int] = {}  # by run: how a gradient was accumulated into a leaf
         self.sums: defaultdict[int, list[int]] = defaultdict(list)  # by run: additions, in order
         self.sums_known = True  # whether it is known which gradients were added
+
+    def call(self, t: int, code: int, thread: int, node: int, kind: int) -> None:
+        """A hook was called, or returned."""
+        returns = code == events.HookEnd.CODE
+        self.hooks.append(SeenHook(t, kind % MODULE, thread, node, returns))
+        if node == NONE:
+            return
+        if returns:
+            self.hooks_over[node] = t
+        else:
+            after = kind % MODULE == HookKind.POST_ACCUMULATE
+            (self.after if after else self.first_hook).setdefault(node, t)
 
     def sums_of(self, run: int, sent: Sequence[Sent]) -> Iterator[int]:
         """`short.move.how` for each gradient that is passed on."""
@@ -136,43 +150,96 @@ WITHIN = {HookKind.PACK, HookKind.UNPACK}
 HOOKS = {events.HookBegin.CODE, events.HookEnd.CODE}
 
 
-def seen_in(short: dict[str, list[Block]]) -> dict[int, SeenTask]:
-    """The runs of each task, in order, and the times of its hooks."""
-    runs: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    threads: dict[int, list[int]] = defaultdict(list)
-    names = ("task", "begin", "ended", "sequence", "thread")
-    ran = (column(short["short.ran"], n, NONE if n == "thread" else None) for n in names)
-    for task, begin, ended, sequence, thread in zip(*ran, strict=True):
-        runs[task].append((begin, ended, sequence))
-        threads[task].append(thread)
-    for task in column(short["short.asked"], "task"):
-        runs.setdefault(task, [])
-    seen = {task: SeenTask(rows, threads[task]) for task, rows in runs.items()}
-    inside = (column(short["short.inside"], n) for n in ("task", "run", "what"))
-    for task, run, what in zip(*inside, strict=True):
-        if task in seen:
+class SeenTasks:
+    """What was recorded about the runs of each task. A `SeenTask` is made when it is asked for."""
+
+    def __init__(self, short: dict[str, list[Block]]) -> None:
+        ran = short["short.ran"]
+        names = ("begin", "ended", "sequence", "thread")
+        columns = {name: integers(ran, name, NONE if name == "thread" else None) for name in names}
+        self._runs, runs = _by_task(integers(ran, "task"), columns)
+        self.begin, self.ended, self._sequence, self._thread = (runs[name] for name in names)
+        self._asked = dict.fromkeys([*self._runs, *column(short["short.asked"], "task")])
+        inside = short["short.inside"]
+        columns = {name: integers(inside, name) for name in ("run", "what")}
+        self._inside, self._sums = _by_task(integers(inside, "task"), columns)
+        events_ = short["short.event"]
+        columns = {name: integers(events_, name) for name in ("t", "code", "thread", "node", "a")}
+        called = np.isin(columns["code"], [*HOOKS])
+        task = integers(events_, "task")[called]
+        columns = {name: values[called] for name, values in columns.items()}
+        self._hooks, self._calls = _by_task(task, columns)
+
+    def __contains__(self, task: int) -> bool:
+        return task in self._asked
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def __getitem__(self, task: int) -> SeenTask:
+        """The runs of a task, in order, and the times of its hooks; a new object each time."""
+        if task not in self._asked:
+            raise KeyError(task)
+        runs = self.runs(task)
+        rows = zip(*(c[runs].tolist() for c in (self.begin, self.ended)), self.numbers(task),
+                   strict=True)  # fmt: skip
+        seen = SeenTask([*rows], self._thread[runs].tolist())
+        inside = self._inside.get(task, NO_ROWS)
+        for run, what in zip(*(self._sums[n][inside].tolist() for n in ("run", "what")),
+                             strict=True):  # fmt: skip
             if what == SEEN:
-                seen[task].inside = True
+                seen.inside = True
             elif what in {ADDED, ADDED_IN_PLACE}:
-                seen[task].sums[run].append(what)
+                seen.sums[run].append(what)
             else:
-                seen[task].took[run] = what
-    singles = (
-        column(short["short.event"], n) for n in ("t", "code", "thread", "task", "node", "a")
-    )
-    for t, code, thread, task, node, kind in zip(*singles, strict=True):
-        if task in seen and code in HOOKS:
-            returns = code == events.HookEnd.CODE
-            seen[task].hooks.append(SeenHook(t, kind % MODULE, thread, node, returns))
-            if node == NONE:
-                continue
-        if code == events.HookBegin.CODE and task in seen:
-            after = kind % MODULE == HookKind.POST_ACCUMULATE
-            into = seen[task].after if after else seen[task].first_hook
-            into.setdefault(node, t)
-        if code == events.HookEnd.CODE and task in seen:
-            seen[task].hooks_over[node] = t
-    return seen
+                seen.took[run] = what
+        called = self._hooks.get(task, NO_ROWS)
+        for row in zip(*(values[called].tolist() for values in self._calls.values()), strict=True):
+            seen.call(*row)
+        return seen
+
+    def get(self, task: int) -> SeenTask | None:
+        return self[task] if task in self._asked else None
+
+    def runs(self, task: int) -> slice:
+        """Where the runs of a task are in `begin` and `ended`."""
+        return self._runs.get(task, NO_ROWS)
+
+    def numbers(self, task: int) -> list[int]:
+        """The sequence numbers of the nodes that ran."""
+        found: list[int] = self._sequence[self.runs(task)].tolist()
+        return found
+
+    def has_hooks(self, task: int) -> bool:
+        return task in self._hooks
+
+    def sums(self, task: int) -> bytes:
+        """What was done with gradients; equal for tasks that did the same."""
+        inside = self._inside.get(task, NO_ROWS)
+        return b"".join(self._sums[name][inside].tobytes() for name in ("run", "what"))
+
+    def until(self, task: int) -> int:
+        """When the last run of a task ended; NONE: nothing ran."""
+        return int(max(self.ended[self.runs(task)], default=NONE))
+
+    def has_other_threads(self, task: int, thread: int) -> bool:
+        """Whether another thread than this one ran a node."""
+        threads = self._thread[self.runs(task)]
+        return bool(((threads != NONE) & (threads != thread)).any())
+
+
+NO_ROWS = slice(0, 0)
+
+
+def _by_task(task: Ints, columns: dict[str, Ints]) -> tuple[dict[int, slice], dict[str, Ints]]:
+    """The rows in the order of their tasks, and where those of each task are."""
+    order = np.argsort(task, kind="stable")
+    ids, starts = np.unique(task[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(task)]
+    places = map(slice, starts.tolist(), ends)
+    return dict(zip(ids.tolist(), places, strict=False)), {
+        name: values[order] for name, values in columns.items()
+    }
 
 
 def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int, Task]:
@@ -201,47 +268,16 @@ def tasks_of(plain: Sequence[Block], short: dict[str, list[Block]]) -> dict[int,
     return tasks
 
 
-def nodes_of(plain: Sequence[Block]) -> tuple[ReplayGraph, dict[int, int]]:
-    """The nodes and edges of a trace, and the leaf of each AccumulateGrad."""
-    nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
-    links = [block for block in plain if block.table == Edge.TABLE and not block.amend]
-    names = ("id", "sequence_nr", "topological_nr")
-    ids, sequence, topological = (column(nodes, name) for name in names)
-    known = set(ids)
-    rows = zip(
-        *(column(links, name) for name in ("node", "index", "next", "input_nr")), strict=True
-    )
-    graph, unknown = graph_of(
-        zip(ids, sequence, topological, strict=True),
-        ((n, index, to if to in known else NOBODY, nr) for n, index, to, nr in rows),
-    )
-    if unknown:
-        raise UnreadableTraceError(f"edges of node {min(unknown)} are missing")
-    leaves = {
-        node: inputs[0]
-        for (node, inputs), number in zip(inputs_of(plain), sequence, strict=True)
-        if number == -1 and inputs
-    }
-    return graph, leaves
-
-
 def inputs_of(plain: Sequence[Block]) -> list[tuple[int, list[int]]]:
     """Each node, and the tensors whose gradients it receives."""
     nodes = [block for block in plain if block.table == Node.TABLE and not block.amend]
     return [*zip(column(nodes, "id"), lists(nodes, "inputs"), strict=True)]
 
 
-def column(blocks: Sequence[Block], name: str, otherwise: int | None = None) -> list[int]:
-    """A column of these blocks, as Python integers; `otherwise`: where it is missing."""
-    made: list[int] = []
-    for block in blocks:
-        values = block.data.get(name)
-        if values is None and otherwise is not None:
-            values = np.full(block.rows, otherwise)
-        if values is None or isinstance(values, Ragged) or values.dtype.kind not in "ib":
-            raise UnreadableTraceError(f"{block.table}.{name} is missing or holds no integers")
-        made += values.tolist()
-    return made
+def column(blocks: Sequence[Block], name: str) -> list[int]:
+    """A column of these blocks, as Python integers."""
+    found: list[int] = integers(blocks, name).tolist()
+    return found
 
 
 def lists(blocks: Sequence[Block], name: str) -> list[list[int]]:

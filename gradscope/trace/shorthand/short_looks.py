@@ -11,7 +11,7 @@ received.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ class _Looks:
 
 def written(
     looks: ShortColumns,
-    told: Mapping[int, AsForetold],
+    told: Mapping[int, Callable[[], AsForetold]],
     short: Mapping[str, Sequence[Block]],
     make: type[Block],
 ) -> Block | None:
@@ -98,7 +98,7 @@ def written(
     replaced = _replaced(short)
     for task, own in tasks.items():
         if task in told:
-            rows += _of_task(told[task], own, of["t"], replaced.get(task, (set(), set())))
+            rows += _of_task(told[task](), own, of["t"], replaced.get(task, (set(), set())))
     return _block(looks, rows, make)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ CELLS = {"short.saved": 10, "short.run": 23, "short.move": 23, "short.event": 11
 """Approximate number of cells a short row stands for, except for calls."""
 
 
-def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None) -> list[Block]:
+def expanded(blocks: Iterable[Block], make: type[Block], room: int | None = None) -> list[Block]:
     """The blocks, with rows instead of shorthand. `make` creates a block; `room`: allowed cells.
 
     See Note [Bounded expansion].
@@ -43,11 +43,13 @@ def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None
         return plain
     if any(block.amend for parts in short.values() for block in parts):
         raise UnreadableTraceError("shorthand cannot be amended")
-    told: dict[int, short_looks.AsForetold] = {}
-    orders = foretold.add_replayed(plain, short, make, room, told)
+    told: dict[int, Callable[[], short_looks.AsForetold]] = {}
+    orders = foretold.add_replayed(plain, short, make, room, told if short["short.look"] else None)
     if orders is not None:
         plain.append(orders)
     tables = {name: ShortColumns(row, short.get(name, ())) for name, row in SHORT.items()}
+    for name in SHORT.keys() - {"short.event"}:  # their rows are in `tables` now
+        short.pop(name, None)
     made: list[Block] = []
 
     def put(row: Any, columns: Mapping[str, Any]) -> None:
@@ -70,7 +72,8 @@ def expanded(blocks: Sequence[Block], make: type[Block], room: int | None = None
         part["saved"] = _saved_of(saved, part["node"], part["saved"])
     _release(saved, runs.released)
     put(Saved, saved)
-    for kind, parts in runs.made.items():
+    for kind in [*runs.made]:
+        parts = runs.made.pop(kind)
         columns = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         order = np.argsort(columns["seq"], kind="stable")
         put(kind, {name: column[order] for name, column in columns.items()})

@@ -26,11 +26,11 @@ from gradscope.trace.schema import (
 )
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.shorthand import tables
-from gradscope.trace.shorthand.queues import OtherOrderError, QueueTask, SeveralQueues
 from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph
 from gradscope.trace.shorthand.replayed import Left, Moment, Pushed, QueueRun, Sleeps
 from gradscope.trace.shorthand.seen import SeenTask, Task
-from gradscope.trace.shorthand.several_threads import runs_of
+from gradscope.trace.shorthand.several.queues import OtherOrderError, QueueTask, SeveralQueues
+from gradscope.trace.shorthand.several.several_threads import runs_of
 from gradscope.trace.spec.checked_trace import CheckedTrace
 from gradscope.trace.spec.foretold import _graph
 from gradscope.trace.trace import Trace

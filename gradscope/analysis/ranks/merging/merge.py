@@ -63,7 +63,7 @@ def merged(traces: Sequence[Trace]) -> Trace:
     facts = facts_of_all(traces, [_ids_of(rank) for rank in ranks], time)
     blocks += shared_rows(texts, list(names), facts)
     made = assemble(blocks)
-    return Trace(
+    together = Trace(
         made.tables,
         version=max(trace.version for trace in traces),
         truncated=any(trace.truncated for trace in traces),
@@ -72,6 +72,10 @@ def merged(traces: Sequence[Trace]) -> Trace:
         ),
         lost=sum(trace.lost for trace in traces),
     )
+    ages = [trace.last_written for trace in traces if trace.truncated]
+    if ages and None not in ages:
+        together.last_written = max(age for age in ages if age is not None)
+    return together
 
 
 def _refuse_several_attempts(traces: Sequence[Trace]) -> None:

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Device, Order, String, Tensor, Thread
-from gradscope.trace.shorthand.queue_rows import QueueRows
-from gradscope.trace.shorthand.queues import OtherOrderError, QueueTask, SeveralQueues
+from gradscope.trace.shorthand.graph_columns import GraphColumns
 from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph
 from gradscope.trace.shorthand.replayed import Moment, QueueRun
-from gradscope.trace.shorthand.seen import AFTER, SeenHook, SeenTask, Task, column, inputs_of
+from gradscope.trace.shorthand.seen import (
+    AFTER,
+    SeenHook,
+    SeenTask,
+    SeenTasks,
+    Task,
+    column,
+    inputs_of,
+)
+from gradscope.trace.shorthand.several.queue_rows import QueueRows
+from gradscope.trace.shorthand.several.queues import OtherOrderError, QueueTask, SeveralQueues
 
 if TYPE_CHECKING:
     from gradscope.trace.shorthand.replayed import ReplayResults
@@ -30,14 +39,11 @@ class SeveralThreads:
     def __init__(
         self,
         tasks: Mapping[int, Task],
-        seen: Mapping[int, SeenTask],
-        graph: ReplayGraph,
-        leaves: Mapping[int, int],
-        saving: frozenset[int],
+        seen: SeenTasks,
+        columns: GraphColumns,
         plain: Sequence[Block],
     ) -> None:
-        self._tasks, self._seen, self._graph = tasks, seen, graph
-        self._leaves, self._saving, self._plain = leaves, saving, plain
+        self._tasks, self._all, self._columns, self._plain = tasks, seen, columns, plain
         self._asleep: set[int] = set()
 
     def replay(self, found: ReplayResults) -> None:
@@ -45,6 +51,9 @@ class SeveralThreads:
         groups = [*self._groups()]
         if not groups:
             return
+        every = range(len(self._columns.ids))
+        self._graph, self._leaves = self._columns.whole(), self._columns.leaves(every)
+        self._saving = self._columns.saving(every)
         places = Places(self._plain, self._graph)
         for group in groups:
             self._together(group, places, found)
@@ -59,18 +68,17 @@ class SeveralThreads:
                     yield group
                 group = []
             group.append(task)
-            rows = self._seen[task.id].rows if task.id in self._seen else []
-            until = max(until, task.begin, *(ended for _, ended, _ in rows))
+            until = max(until, task.begin, self._all.until(task.id))
         if any(map(self._has_several, group)):
             yield group
 
     def _has_several(self, task: Task) -> bool:
-        seen = self._seen.get(task.id)
-        return seen is not None and any(t not in (NONE, task.thread) for t in seen.threads)
+        return self._all.has_other_threads(task.id, task.thread)
 
     def _together(self, group: list[Task], places: Places, found: ReplayResults) -> None:
         """Replay a group, without those whose order is not the predicted one."""
         usable: dict[int, QueueTask] = {}
+        self._seen = {task.id: self._all[task.id] for task in group if task.id in self._all}
         for task in group:
             known = task.id in self._seen and task.root in self._graph.edges
             found.orders[task.id] = Order.OTHERWISE if task.id in self._seen else Order.NOT_SEEN

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
-from gradscope.trace.shorthand.queues import QueueTask
 from gradscope.trace.shorthand.replay import ReplayGraph, ReplayStep, Sent
 from gradscope.trace.shorthand.replayed import Left, Moment, PassedOn, Pushed, QueueRun, Sleeps
 from gradscope.trace.shorthand.run_events import IN_PLACE, UNKNOWN
 from gradscope.trace.shorthand.seen import SeenTask
+from gradscope.trace.shorthand.several.queues import QueueTask
 from gradscope.trace.shorthand.short_looks import AsForetold
 
 if TYPE_CHECKING:

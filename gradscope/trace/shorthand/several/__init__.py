@@ -1,0 +1,1 @@
+"""Replays of backwards whose nodes ran on several threads."""
