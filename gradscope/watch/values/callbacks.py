@@ -221,7 +221,7 @@ def looking_ends(function: int, row: int) -> int:
             value += VALUE
             index += 1
     if row != 0 and is_sum(function, here):
-        put_value(SUMMED, 0, load(row + 8), end_of(row), value)
+        put_value(SUMMED, 0, load(row + 8), end_of(row), load(results))
     return row
 
 
