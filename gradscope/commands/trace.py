@@ -132,6 +132,15 @@ Every = Annotated[
         metavar="N",
     ),
 ]
+Keep = Annotated[
+    int | None,
+    _what_option(
+        help="Keep the first 3 steps and the latest N in the trace, and let those between go; 0: "
+        "none.  [default: 20, as soon as the trace is nearly as large as --max-bytes]",
+        min=0,
+        metavar="N",
+    ),
+]
 Ranks = Annotated[
     str | None,
     _what_option(help="Of several ranks, record only these, as in 0,3.", metavar="R,…"),
@@ -151,8 +160,8 @@ MostEvents = Annotated[
 MostBytes = Annotated[
     int | None,
     _what_option(
-        help="Stop recording, at the end of a step, when the trace has N bytes; 0: no limit.  "
-        "[default: 256 MB]",
+        help="Largest size of the trace; 0: no limit. In its last eighth, old steps make room for "
+        "new ones: see --keep.  [default: 256 MB]",
         min=0,
         metavar="N",
     ),
@@ -191,6 +200,7 @@ def trace(
     on: On = "auto",
     steps: Steps = None,
     every: Every = None,
+    keep: Keep = None,
     ranks: Ranks = None,
     ranks_here: RanksHere = None,
     max_events: MostEvents = None,
@@ -219,7 +229,7 @@ def trace(
     live, level = _live(*stops, level, say, post_mortem, dap, screen, waited)
     options = TraceOptions(
         script=script[0], arguments=tuple(script[1:]), module=module, output=output,
-        level=level, on=on, steps=steps, every=every, ranks=ranks,
+        level=level, on=on, steps=steps, every=every, keep=keep, ranks=ranks,
         max_events=max_events, max_bytes=max_bytes, native=native,
         check_functions=check_functions, source=source, keeps_arguments=keeps_arguments,
         debugger=live, ends=not gc.isenabled(),  # the process is gradscope's own

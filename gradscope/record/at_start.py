@@ -83,7 +83,8 @@ def _record(asked: str) -> None:
     options = Options(
         level=os.environ.get("GRADSCOPE_LEVEL") or "engine",
         steps=os.environ.get("GRADSCOPE_STEPS") or None,
-        every=_every(os.environ.get("GRADSCOPE_EVERY")),
+        every=_number("GRADSCOPE_EVERY"),
+        keep=_number("GRADSCOPE_KEEP"),
         max_bytes=MOST_BYTES,
         source=os.environ.get("GRADSCOPE_SOURCE") != "0",
         script=sys.argv[0],
@@ -96,7 +97,7 @@ def _record(asked: str) -> None:
     rank = writing_to(asked_for)
     path = rank.file(asked_for)
     source = sys.argv[0] if os.path.isfile(sys.argv[0]) else None  # noqa: PTH113
-    writer, said = trace_file(path, source, options.max_bytes)
+    writer, said = trace_file(path, source, options.max_bytes, options.keep)
     restart = rank.said(asked_for) if rank.number == min(ranks or {0}) else ""
     for line in filter(None, (restart, said)):
         _say(line)
@@ -107,12 +108,14 @@ def _record(asked: str) -> None:
     atexit.register(_finish, recording, path, writer.path)
 
 
-def _every(text: str | None) -> int | None:
+def _number(variable: str) -> int | None:
+    """The number in a variable of the environment, if it is set."""
     from gradscope.errors import UsageError
     from gradscope.trace.text import quoted
 
+    text = os.environ.get(variable)
     if text and not text.isdecimal():
-        raise UsageError(f"GRADSCOPE_EVERY expects a number, not {quoted(text)}")
+        raise UsageError(f"{variable} expects a number, not {quoted(text)}")
     return int(text) if text else None
 
 

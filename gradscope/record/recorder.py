@@ -13,9 +13,9 @@ from typing import Any
 from gradscope.record.engines import AUTO, imported
 from gradscope.record.notes.sites import is_ours
 from gradscope.record.process.claim import current
-from gradscope.record.process.trace_file import said_of
+from gradscope.record.process.trace_file import said_of, writer_for
 from gradscope.record.recording import Options, Recording
-from gradscope.trace.writer import FileWriter, MemoryWriter
+from gradscope.trace.writer import MemoryWriter
 
 
 def record(
@@ -34,7 +34,7 @@ def record(
     engine.facts(level)  # raises for a level that the engine does not have
     if path is None:
         return Recording(MemoryWriter(), options, engine)
-    writer = FileWriter(path, max_bytes=options.max_bytes)
+    writer = writer_for(Path(path), options.max_bytes, options.keep or 0)
     if elsewhere := said_of(writer, Path(path)):
         warnings.warn(elsewhere, stacklevel=1 + _frames_of_ours())
     return Recording(writer, options, engine)

@@ -17,6 +17,7 @@ import orjson
 
 from gradscope.errors import RecordingError, UsageError
 from gradscope.record.notes.positions.chosen_steps import chosen_steps
+from gradscope.record.notes.positions.kept_steps import KeptSteps
 from gradscope.record.notes.positions.left_out import LeftOutSteps
 from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children import Children
@@ -39,6 +40,7 @@ from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described
 from gradscope.record.session import Session
 from gradscope.trace import schema
+from gradscope.trace.file.ring import RingWriter
 from gradscope.trace.privacy.known import secrets_of
 from gradscope.trace.privacy.secrets import masked_arguments
 from gradscope.trace.schema.run_facts import ARGUMENTS
@@ -63,10 +65,11 @@ class Options:
     `steps` are the first and last step to record, or several ranges as text, as in "0:9,100:"; with
     `every`, one step in that number is recorded, too. Others run unrecorded and are counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out. `native`: read the memory of PyTorch's engine directly. `check_functions`: from
-    level `engine` on, compare the backwards of custom Functions with the derivatives of their
-    forwards, which run once more on copies when the recording ends. `source` and
-    `keeps_arguments`: store the text of the program, and its arguments, in the trace.
+    leaves out. `keep`: a file holds the first steps and this number of the latest ones. `native`:
+    read the memory of PyTorch's engine directly. `check_functions`: from level `engine` on, compare
+    the backwards of custom Functions with the derivatives of their forwards, which run once more on
+    copies when the recording ends. `source` and `keeps_arguments`: store the text of the program,
+    and its arguments, in the trace.
     """
 
     level: str = "engine"
@@ -74,6 +77,7 @@ class Options:
     max_bytes: int | None = None
     steps: str | tuple[int, int] | None = None
     every: int | None = None
+    keep: int | None = None
     native: bool = True
     check_functions: bool = True
     source: bool = True
@@ -86,6 +90,8 @@ class Options:
         if self.level not in LEVELS:
             raise UsageError(f"unknown level '{self.level}'; choose {', '.join(LEVELS)}")
         chosen_steps(self.steps, self.every)  # raises if they are wrong
+        if self.keep is not None and self.keep < 0:
+            raise UsageError(f"keep must not be negative, but is {self.keep}")
 
 
 class Recording:
@@ -111,6 +117,8 @@ class Recording:
             options.max_events,
             partial(getattr, writer, "is_full", False),
         )
+        ring = writer if isinstance(writer, RingWriter) else None
+        self._kept = None if ring is None else KeptSteps(ring, self._put)
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
@@ -207,8 +215,11 @@ class Recording:
         session.stop(error)
         if error is not None:
             write_exception(session, error)
+        leaves = session.ids(session.source.leaves())
         try:
             session.close()
+            if self._kept is not None:
+                self._kept.end(leaves)
         finally:
             facts = {"exit": "ok" if error is None else described(error)}
             self._ending(session, facts if ending is None else ending)
@@ -325,7 +336,10 @@ class Recording:
         session = self.session
         if session is not None:
             session.flush_if_due()
+            was_recorded = not self._left_out.is_paused
             self._left_out.step_begins(session, number)
+            if self._kept is not None:
+                self._kept.step_begins(session, was_recorded=was_recorded)
 
     def _on_task_end(self) -> None:
         session = self.session

@@ -90,6 +90,7 @@ class TraceOptions:
     on: str = AUTO
     steps: str | None = None  # "3:7", "3:", ":7" or "3", or several of them: "0:9,100"
     every: int | None = None  # one step in N
+    keep: int | None = None  # this number of the latest steps; None: when the trace is full
     ranks: str | None = None  # "0,2"
     max_events: int | None = None
     max_bytes: int | None = None  # None: MOST_BYTES; 0: no limit
@@ -167,7 +168,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         source = program.attributes.get("__file__")
         rank = writing_to(options.output)
         output = rank.file(options.output)
-        writer, said = trace_file(output, source, _room(options))
+        writer, said = trace_file(output, source, _room(options), options.keep)
         if said:
             say(said)
         stops = options.debugger
@@ -197,6 +198,7 @@ def _settings(options: TraceOptions) -> Options:
         max_bytes=_room(options),
         steps=options.steps,
         every=options.every,
+        keep=options.keep,
         native=options.native,
         check_functions=options.check_functions,
         source=options.source,

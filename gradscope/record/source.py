@@ -87,6 +87,9 @@ class RecordingSource(Protocol):
     def unfinished(self) -> int:
         """Number of graph tasks that were running at the last flush."""
 
+    def leaves(self) -> Sequence[int]:
+        """Numbers of the leaves in the trace that still exist, so that later rows may name them."""
+
 
 class Ended:
     """Replaces a source after its recording: only its counts remain."""
@@ -126,6 +129,9 @@ class Ended:
 
     def unseen(self) -> Mapping[str, int]:
         return self._unseen
+
+    def leaves(self) -> Sequence[int]:
+        return ()
 
     def unfinished(self) -> int:
         return self._unfinished

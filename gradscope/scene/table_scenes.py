@@ -86,6 +86,8 @@ def _in_words(key: str, value: Any) -> tuple[str, str]:
             return "own time", f"{spent}, of {whole} recorded" if whole else spent
         case "unwanted", {"steps": int(steps)}:
             return "not selected", plural(steps, "step")
+        case "let_go", {"steps": int(steps)}:
+            return "let go", f"{plural(steps, 'step')} between the first and the latest ones"
         case "clock_base", int():
             return "recorded at", _day_and_time(value)
         case "follows_from", int():

@@ -14,6 +14,7 @@ from gradscope.trace.assemble import assemble
 from gradscope.trace.file.compression import packer, unpacked
 from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
+from gradscope.trace.file.let_go import lets_go, without_missing
 from gradscope.trace.file.opening import private
 from gradscope.trace.file.progress import tell
 from gradscope.trace.file.scan import Scan, needed_for
@@ -25,8 +26,10 @@ from gradscope.trace.text import quoted_path
 from gradscope.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from os import PathLike
+
+    from gradscope.trace.table import Table
 
 ROWS: Final = 1 << 16
 """Number of rows of a table that `save` puts in a block."""
@@ -114,8 +117,12 @@ def _trace(scan: Scan) -> Trace:
         remarks.append(f"read in part: {scan.skipped} blocks of other tables were left out")
     truncated = not scan.ended or scan.end.get("truncated") is True
     horizon = scan.end.get("horizon") if scan.ended else scan.horizon
+    tables: Mapping[str, Table[Row]] = made.tables
+    if lets_go(tables["meta"]):
+        tables = without_missing(tables)
+        remarks = [each for each in remarks if each not in made.notes]  # about rows that are gone
     trace = Trace(
-        made.tables,
+        tables,
         version=scan.version,
         truncated=truncated,
         horizon=horizon if truncated and type(horizon) is int else None,

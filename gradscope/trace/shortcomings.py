@@ -113,8 +113,8 @@ def dropped_rows(trace: Trace) -> Mapping[str, int]:
 
 def has_holes(trace: Trace) -> bool:
     """Whether rows were left out, for lack of room or because only some steps were selected."""
-    left_out = _count(trace, "dropped", "steps") + _count(trace, "unwanted", "steps")
-    return left_out > 0 or bool(dropped_rows(trace))
+    left_out = sum(_count(trace, why, "steps") for why in ("dropped", "unwanted", "let_go"))
+    return left_out > 0 or bool(dropped_rows(trace)) or ("let_go" in trace.meta and trace.truncated)
 
 
 def unfinished(trace: Trace) -> int:

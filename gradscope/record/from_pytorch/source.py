@@ -194,6 +194,10 @@ class PyTorchSource:
         )
         return {**left_out, **unnamed}
 
+    def leaves(self) -> list[int]:
+        """Numbers of the leaves in the trace that still exist."""
+        return self.listener.tensors.alive()
+
     def unfinished(self) -> int:
         """Number of graph tasks that were running at the last flush."""
         listener = self.listener

@@ -99,6 +99,10 @@ class PyTorchTensors:
         found = [weak() for weak, _ in list(self._known.values())]
         return [each for each in found if each is not None]
 
+    def alive(self) -> list[int]:
+        """The numbers of all leaves that are alive."""
+        return [number for weak, number in list(self._known.values()) if weak() is not None]
+
     def describe(self, number: int, tensor: Any, op: int) -> int:
         """Add the row of an existing tensor. Returns the number of its storage."""
         text, size = self.kinds.dtype(tensor.dtype)

@@ -182,6 +182,10 @@ class RuntimeSource:
         """Empty: the runtime reports everything."""
         return {}
 
+    def leaves(self) -> list[int]:
+        """Numbers of the leaves that got gradients and still exist."""
+        return [leaf.record_nr & ~1 for leaf in self.catalog.leaves.alive() if leaf.record_nr]
+
     def unfinished(self) -> int:
         """Number of graph tasks that were running when notes were last flushed."""
         return self._unfinished

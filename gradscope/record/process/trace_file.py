@@ -11,22 +11,28 @@ from gradscope.errors import (
     UnreadableTraceError,
     UsageError,
 )
+from gradscope.trace.file.ring import RingWriter
 from gradscope.trace.load_save import is_trace, load
 from gradscope.trace.schema import Meta
 from gradscope.trace.text import quoted_path, visible
 from gradscope.trace.writer import FileWriter
 
 MOST_BYTES = 256_000_000
-"""The size of a trace at which recording stops, unless another limit was asked for."""
+"""The largest size of a trace, unless another limit was requested."""
+KEPT = 20
+"""Number of the latest steps that are kept when a trace is nearly that large."""
 
 SMALL = 1 << 23
 """Largest size in bytes of an old trace that is read before it is replaced, to describe it."""
 
 
 def trace_file(
-    output: Path, source: str | None, max_bytes: int | None = None
+    output: Path, source: str | None, max_bytes: int | None = None, keep: int | None = None
 ) -> tuple[FileWriter, str]:
-    """Open the trace file `output` of the program at `source`; with a message to print, or ""."""
+    """Open the trace file `output` of the program at `source`; with a message to print, or "".
+
+    `keep`: the number of latest steps to keep, from the start; None: as soon as it is nearly full.
+    """
     path = Path(os.path.abspath(output))  # noqa: PTH100
     shown = quoted_path(output)
     try:
@@ -38,10 +44,17 @@ def trace_file(
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"cannot write {shown}: {reason}") from None
     held = _held(path)
-    writer = FileWriter(path, max_bytes)
+    writer = writer_for(path, max_bytes, keep)
     if held and writer.path == path:
         return writer, f"replacing {shown}, which contains {held}"
     return writer, said_of(writer, output)
+
+
+def writer_for(path: Path, max_bytes: int | None, keep: int | None) -> FileWriter:
+    """The writer of a trace of limited size, or of one that keeps the latest steps."""
+    if keep == 0 or (keep is None and max_bytes is None):
+        return FileWriter(path, max_bytes)
+    return RingWriter(path, max_bytes, keep=keep or KEPT, from_start=keep is not None)
 
 
 def said_of(writer: FileWriter, asked: Path) -> str:

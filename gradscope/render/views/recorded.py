@@ -157,7 +157,9 @@ def _held(trace: Trace) -> str:
         return f"no autograd nodes, {plural(trace.event_count, 'event')}"
     steps = trace.table(GraphTask)["step"]
     many = len(distinct(steps[steps >= 0]))
-    said = f"{plural(many, 'step')}, " * bool(many)
+    gone = trace.meta.get("let_go", {}).get("steps", 0)
+    between = f" (the first and the latest; {gone:,} between were let go)" * bool(gone)
+    said = f"{plural(many, 'step')}{between}, " * bool(many)
     held = f"{said}{plural(nodes, 'node')}, {plural(trace.event_count, 'event')}"
     return f"{held}; interrupted" if str(trace.meta.get("exit", "")).startswith("inter") else held
 

@@ -34,7 +34,7 @@ class Pen:
 
     def __init__(self, file: int, path: str | os.PathLike[str] = "") -> None:
         self.failure: OSError | None = None
-        self._file, self._path, self._identity = file, path, identity_of(file)
+        self._file, self.path, self._identity = file, path, identity_of(file)
         self._pieces: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -74,7 +74,7 @@ class Pen:
         with suppress(OSError):
             if identity_of(self._file) == self._identity:
                 return self._file
-        again = os.open(self._path, os.O_WRONLY)
+        again = os.open(self.path, os.O_WRONLY)
         if identity_of(again) != self._identity:
             os.close(again)
             raise OSError(errno.EBADF, "the program closed the trace file, and it no longer exists")

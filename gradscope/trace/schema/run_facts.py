@@ -54,6 +54,7 @@ class RunFacts(TypedDict, total=False):
     python: str  # version of Python
     dropped: dict[str, int]  # rows left out for lack of room, by table; `steps`, of them `in_part`
     unwanted: dict[str, int]  # `steps`: number of steps that were not selected
+    let_go: dict[str, int]  # steps recorded and let go: `steps`, their number; `keep` as requested
     observed: list[str]  # kinds of events, tables and columns that were observed
     inferred: list[str]  # those that were inferred
     absent: list[str]  # those that were not recorded

@@ -49,7 +49,7 @@ class Moves:
             own, asked = self._known[self._known[:, 0] == thread], threads == thread
             last = np.searchsorted(own[:, 1], t[asked], side="right")
             found[asked] = np.append(0, own[:, 2])[last]
-        return np.array(self._contexts.rows, np.int64)[found]
+        return self._contexts.columns(found.tolist())
 
     def forget(self, before: int) -> None:
         """Forget earlier positions, except the last one of each thread."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from gradscope.record.from_runtime.cold.catalog import Catalog
     from gradscope.record.from_runtime.hot.frees import Frees
-    from gradscope.record.notes.log import Ints
     from gradscope.record.session import Session
 
 
@@ -104,12 +103,11 @@ class ColdRows:
         nodes = take_all(catalog.nodes)
         written = take_all(catalog.versions)
         fused = catalog.fused.take(self._start)
-        contexts = np.array(self._contexts.rows, np.int64)  # after the rows that refer to them
         if calls:
             number, name, begin, end, inputs, outputs, node, context, site, why = zip(
                 *calls, strict=True
             )
-            where = contexts[list(context)]
+            where = self._contexts.columns(context)
             block(schema.Op, {
                 "id": ids(number), "name": name, "begin": np.array(begin) - self._start,
                 "end": np.array(end) - self._start, "inputs": [self._list(i) for i in inputs],
@@ -120,7 +118,7 @@ class ColdRows:
             })  # fmt: skip
         if nodes:
             number, name, sequence, top, op, inputs, context, site, t = zip(*nodes, strict=True)
-            where = contexts[list(context)]
+            where = self._contexts.columns(context)
             block(schema.Node, {
                 "id": ids(number), "name": name, "sequence_nr": sequence, "topological_nr": top,
                 "op": ids(op), "inputs": [self._list(i) for i in inputs], "task": where[:, 2],
@@ -131,15 +129,15 @@ class ColdRows:
         names = ("storage", "tensor", "old", "new", "op", "stack", "context", "t")
         if written:
             single = map(np.array, zip(*written, strict=True))
-            self._versions(dict(zip(names, single, strict=True)), contexts)
+            self._versions(dict(zip(names, single, strict=True)))
         if fused is not None:
-            self._versions(fused, contexts)
+            self._versions(fused)
         self._full_links()
 
-    def _versions(self, columns: dict[str, Any], contexts: Ints) -> None:
+    def _versions(self, columns: dict[str, Any]) -> None:
         for name in ("storage", "tensor", "op"):
             columns[name] = self._ids(columns[name])
-        columns["thread"] = contexts[columns.pop("context"), 0]
+        columns["thread"] = self._contexts.columns(columns.pop("context").tolist())[:, 0]
         self._block(schema.Version, columns)
 
     def _full_links(self) -> None:

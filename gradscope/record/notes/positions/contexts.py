@@ -6,7 +6,9 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from gradscope.record.notes.log import columns_of
+import numpy as np
+
+from gradscope.record.notes.log import Ints, columns_of
 from gradscope.record.notes.positions.spans import Spans
 from gradscope.record.notes.positions.thread_places import ThreadPlace, ThreadPlaces
 from gradscope.record.notes.positions.training_steps import Steps
@@ -14,7 +16,7 @@ from gradscope.trace.schema import NONE, Phase
 from gradscope.trace.shorthand.tables import ShortContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gradscope.record.notes.positions.thread_places import WatchedThread, WatchedThreads
     from gradscope.trace.writer import Writer
@@ -171,6 +173,11 @@ class Contexts:
         else:
             self.steps.is_over = True
             self._local.state.context = 0
+
+    def columns(self, numbers: Iterable[int]) -> Ints:
+        """Thread, module, graph task, step and phase of these contexts, a row each."""
+        rows = self.rows
+        return np.array([rows[number] for number in numbers], np.int64).reshape(-1, 5)
 
     # -- rows -----------------------------------------------------------------------------------
 

@@ -32,6 +32,11 @@ class LeftOutSteps:
         self._in_part = 0  # number of such steps
         self._pause: Pause | None = None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is recorded now."""
+        return self._pause is not None
+
     def step_follows(self, session: Session, number: int) -> None:
         """Resume before this step begins, if requested: it does not include the time for that."""
         if self._pause is not None and self._is_wanted(number) and self._has_room(session):
