@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,170 +12,44 @@ import typer
 
 from gradscope.commands.options.arguments import TraceOutput
 from gradscope.commands.options.output import safe
+from gradscope.commands.options.recording import (
+    Around,
+    Break,
+    BreakIn,
+    ChecksFunctions,
+    Dap,
+    Every,
+    Execute,
+    IsModule,
+    Keep,
+    KeepsArguments,
+    KeepsSource,
+    Level,
+    MostBytes,
+    MostEvents,
+    Native,
+    On,
+    OnScreen,
+    PostMortem,
+    Ranks,
+    RanksHere,
+    Script,
+    Steps,
+    StopOn,
+)
 from gradscope.errors import ExitCode, NoMemoryError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.commands.options.stop_on import Waited
+    from gradscope.debug.live.ends import StopOnFinding
     from gradscope.debug.live.stopping import Live
     from gradscope.record.run_script import Outcome, TraceOptions
 
 WIDTH_OF_A_LOG = 200
-_what_option = partial(typer.Option, rich_help_panel="What to record")
-_stop_option = partial(typer.Option, rich_help_panel="Stop and debug")
-_privacy_option = partial(typer.Option, rich_help_panel="Privacy")
-
-Level = Annotated[
-    str,
-    _what_option(
-        help="How much to record: graph, engine (also events and times), values (also NaN, Inf and "
-        "norms) or full (also calls without nodes, and whole stacks).",
-        metavar="LEVEL",
-    ),
-]
-On = Annotated[
-    str,
-    _what_option(
-        help="Engine behind `import torch`: torch, gradscope, or auto (PyTorch if installed).",
-        metavar="ENGINE",
-    ),
-]
-Native = Annotated[
-    bool,
-    _what_option(
-        "--native/--no-native",
-        help="Use compiled hooks for the PyTorch versions that have them: faster.",
-    ),
-]
-ChecksFunctions = Annotated[
-    bool,
-    _what_option(
-        "--check-functions/--no-check-functions",
-        help="When the script has ended, test the backward of custom Functions against their "
-        "forward (from level engine on).",
-    ),
-]
-KeepsSource = Annotated[
-    bool,
-    _privacy_option(
-        "--source/--no-source",
-        help="Keep the text of the program's own files and lines in the trace. Rules that read it "
-        "need it. Secrets in it are masked.",
-    ),
-]
-KeepsArguments = Annotated[
-    bool,
-    _privacy_option(
-        "--arguments/--no-arguments",
-        help="Keep the script's arguments in the trace. Secrets in them are masked.",
-    ),
-]
-StopOn = Annotated[
-    list[str] | None,
-    _stop_option(
-        help="End the script when this is found: nan, inf or rule:SLUG. nan and inf record at "
-        "level values.",
-        metavar="WHAT",
-    ),
-]
-Break = Annotated[
-    list[str] | None,
-    _stop_option(
-        "--break",
-        help="Stop the script there and open the debugger: nan, 'node Mul*', train.py:41, "
-        "'grad *.bias', … (in the debugger: help break).",
-        metavar="WHERE",
-    ),
-]
-BreakIn = Annotated[
-    str | None,
-    _stop_option(
-        help="Stop at the first operation (forward) or at the first node (backward).",
-        metavar="forward|backward",
-    ),
-]
-Execute = Annotated[
-    list[str] | None,
-    _stop_option(
-        "-x",
-        help="Run this debugger command at each stop. Can be given several times.",
-        metavar="COMMAND",
-    ),
-]
-PostMortem = Annotated[
-    bool,
-    _stop_option(
-        "--pm", help="Open the debugger after an exception that ends the script (post mortem)."
-    ),
-]
-
-Script = Annotated[
-    list[str], typer.Argument(metavar="SCRIPT [ARGS...]", help="The script and its arguments.")
-]
-IsModule = Annotated[
-    bool, typer.Option("-m", "--module", help="Run SCRIPT as a module, like python -m.")
-]
-Steps = Annotated[
-    str | None,
-    _what_option(
-        help="Record only these steps, as in 3:7 (both included), 3:, 5 or 0:9,100:109.",
-        metavar="A:B,…",
-    ),
-]
-Every = Annotated[
-    int | None,
-    _what_option(
-        help="Record one step in N, and those of --steps; others run at full speed.",
-        min=1,
-        metavar="N",
-    ),
-]
-Keep = Annotated[
-    int | None,
-    _what_option(
-        help="Keep the first 3 steps and the latest N in the trace, and let those between go; 0: "
-        "none.  [default: 20, as soon as the trace is nearly as large as --max-bytes]",
-        min=0,
-        metavar="N",
-    ),
-]
-Ranks = Annotated[
-    str | None,
-    _what_option(help="Of several ranks, record only these, as in 0,3.", metavar="R,…"),
-]
-RanksHere = Annotated[
-    int | None,
-    _what_option(
-        help="Start the script as N ranks on this machine; each writes its own trace.",
-        min=1,
-        metavar="N",
-    ),
-]
-MostEvents = Annotated[
-    int | None,
-    _what_option(help="Stop recording, at the end of a step, after N events.", min=1, metavar="N"),
-]
-MostBytes = Annotated[
-    int | None,
-    _what_option(
-        help="Largest size of the trace; 0: no limit. In its last eighth, old steps make room for "
-        "new ones: see --keep.  [default: 256 MB]",
-        min=0,
-        metavar="N",
-    ),
-]
-Dap = Annotated[
-    str | None,
-    _stop_option(
-        help="Wait for an editor's debugger at this port (0: any free one) or socket.",
-        metavar="PORT|PATH",
-    ),
-]
-OnScreen = Annotated[
-    bool,
-    _stop_option("--screen", help="Use the whole terminal at each stop (needs Textual)."),
-]
+KEPT_AROUND = 10
+"""Number of steps that --around keeps before and after, without --keep."""
 Quiet = Annotated[
     bool,
     typer.Option("-q", "--quiet", help="Print only errors and requested output."),
@@ -201,6 +74,7 @@ def trace(
     steps: Steps = None,
     every: Every = None,
     keep: Keep = None,
+    around: Around = None,
     ranks: Ranks = None,
     ranks_here: RanksHere = None,
     max_events: MostEvents = None,
@@ -225,11 +99,14 @@ def trace(
     _start_ranks(ranks_here or 1, on)
     say = _unsaid if quiet else _say
     waited, level = _waited(stop_on, level, say)
+    told, finder, level = _around(around, level, say)
+    keep = KEPT_AROUND if around and not keep else keep
     stops = breaks or [], break_in, execute
     live, level = _live(*stops, level, say, post_mortem, dap, screen, waited)
     options = TraceOptions(
         script=script[0], arguments=tuple(script[1:]), module=module, output=output,
         level=level, on=on, steps=steps, every=every, keep=keep, ranks=ranks,
+        around=told, finder=finder,
         max_events=max_events, max_bytes=max_bytes, native=native,
         check_functions=check_functions, source=source, keeps_arguments=keeps_arguments,
         debugger=live, ends=not gc.isenabled(),  # the process is gradscope's own
@@ -320,6 +197,23 @@ def _waited(
     if needed != level:
         say(f"recording at level {needed}, which --stop-on {waited.words} needs")
     return waited, needed
+
+
+def _around(
+    names: list[str] | None, level: str, say: "Callable[[str], None]"
+) -> "tuple[tuple[str, ...], StopOnFinding | None, str]":
+    """What --around keeps steps around, what looks for rules, and the level, which is said."""
+    from gradscope.commands.options.stop_on import AROUND, Waited
+
+    told = tuple(name for name in names or () if name in AROUND)
+    rules = [name for name in names or () if name not in AROUND]
+    waited = Waited(rules, "--around") if rules else None
+    needed = level if waited is None else waited.level(level)
+    if {*told} - {"exception"} and needed in ("graph", "engine"):
+        needed = "values"
+    if needed != level:
+        say(f"recording at level {needed}, which --around {' and '.join(names or ())} needs")
+    return told, None if waited is None else waited.ends(), needed
 
 
 def _say_what_stopped(waited: "Waited | None", outcome: "Outcome") -> None:

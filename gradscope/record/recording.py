@@ -65,7 +65,8 @@ class Options:
     `steps` are the first and last step to record, or several ranges as text, as in "0:9,100:"; with
     `every`, one step in that number is recorded, too. Others run unrecorded and are counted. When
     `max_events` or `max_bytes` is reached, recording pauses at the next step and counts what it
-    leaves out. `keep`: a file holds the first steps and this number of the latest ones. `native`:
+    leaves out. `keep`: a file holds the first steps and this number of the latest ones,
+    and those `around` the first "nan" or "inf" and each "spike" of the gradients. `native`:
     read the memory of PyTorch's engine directly. `check_functions`: from level `engine` on, compare
     the backwards of custom Functions with the derivatives of their forwards, which run once more on
     copies when the recording ends. `source` and `keeps_arguments`: store the text of the program,
@@ -78,6 +79,7 @@ class Options:
     steps: str | tuple[int, int] | None = None
     every: int | None = None
     keep: int | None = None
+    around: tuple[str, ...] = ()
     native: bool = True
     check_functions: bool = True
     source: bool = True
@@ -118,7 +120,7 @@ class Recording:
             partial(getattr, writer, "is_full", False),
         )
         ring = writer if isinstance(writer, RingWriter) else None
-        self._kept = None if ring is None else KeptSteps(ring, self._put)
+        self._kept = None if ring is None else KeptSteps(ring, self._put, options.around)
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
@@ -317,6 +319,11 @@ class Recording:
         if self.session is not None:
             self.session.contexts.steps.is_told = True
             self.session.contexts.steps.begin(number)
+
+    def keep_all(self) -> None:
+        """Keep the steps that are in the trace now, if a recording keeps only some."""
+        if self._kept is not None:
+            self._kept.keep_all()
 
     def mark(self, name: str, note: str) -> None:
         """Mark this point in time with a name."""

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from gradscope.errors import ExitCode, GradscopeError, NoMemoryError
 from gradscope.record.engines import AUTO, choice, named
+from gradscope.record.notes.positions.kept_steps import Finder
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
 from gradscope.record.process.memory_limit import is_limited, leaves_too_little
@@ -90,6 +91,8 @@ class TraceOptions:
     on: str = AUTO
     steps: str | None = None  # "3:7", "3:", ":7" or "3", or several of them: "0:9,100"
     every: int | None = None  # one step in N
+    around: tuple[str, ...] = ()  # keep the steps around these: "nan", "inf", "spike"
+    finder: Finder | None = None  # and those around what this finds
     keep: int | None = None  # this number of the latest steps; None: when the trace is full
     ranks: str | None = None  # "0,2"
     max_events: int | None = None
@@ -199,6 +202,7 @@ def _settings(options: TraceOptions) -> Options:
         steps=options.steps,
         every=options.every,
         keep=options.keep,
+        around=options.around,
         native=options.native,
         check_functions=options.check_functions,
         source=options.source,
@@ -244,6 +248,8 @@ def _recorded(
     recording.look = signals.look
     with handled(signals, stopper):
         _start(recording, writer)
+        if options.finder is not None:
+            options.finder.watch(recording, recording.keep_all)
         ends = partial(_stop, recording, signals, stopper)
         begin = _nothing if debugger is None else partial(debugger.begins, recording, ends)
         ending = _run(program, main.__dict__, exits, begin)
@@ -254,6 +260,8 @@ def _recorded(
             atexit.register(gc.enable)
         if debugger is not None and debugger.ended() and ending.code == 0:
             ending = Ending(int(ExitCode.STOPPED), "ended by --stop-on")
+        if options.finder is not None:
+            options.finder.rest()
         finish(ending)
     trouble = recording.trouble
     if os.getpid() != process:

@@ -1,4 +1,4 @@
-"""`gradscope trace --stop-on`: what it waits for, and its message."""
+"""`gradscope trace --stop-on` and `--around`: what they wait for, and their messages."""
 
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 KINDS = {"nan": ("nan",), "inf": ("posinf", "neginf")}
 """Names that are accepted besides rules, and the columns that count them."""
 
+AROUND = ("nan", "inf", "spike", "exception")
+"""What `--around` accepts besides rules."""
+TAKES = {
+    "--stop-on": "nan, inf or rule:SLUG",
+    "--around": "nan, inf, spike, exception or rule:SLUG",
+}
 RULE = "rule:"
 BIRTH = "non-finite-birth"
 
@@ -22,13 +28,14 @@ BIRTH = "non-finite-birth"
 class Waited:
     """The finding to wait for; `findings`: those that were found."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], option: str = "--stop-on") -> None:
         from gradscope.analysis.rules import all_rules
         from gradscope.analysis.rules.registry import require
 
         wrong = [name for name in names if name not in KINDS and not name.startswith(RULE)]
         if wrong:
-            raise UsageError(f"--stop-on takes nan, inf or rule:SLUG, not {wrong[0]!r}")
+            raise UsageError(f"{option} takes {TAKES[option]}, not {wrong[0]!r}")
+        self._option = option
         self.words = " or ".join(names)
         self.kinds = frozenset(name for name in names if name in KINDS)
         self._birth = require(all_rules(), BIRTH)
@@ -47,7 +54,7 @@ class Waited:
         from gradscope.debug.live.ends import StopOnFinding
 
         hint = "" if self._rules else "inf" if "inf" in self.kinds else "nan"
-        return StopOnFinding(self._judge, hint)
+        return StopOnFinding(self._judge, hint, self._option)
 
     def lines(self, width: int) -> list[str]:
         """The findings, as printed by `inspect`."""

@@ -1,4 +1,6 @@
-"""`--stop-on`: a breakpoint without interaction: the program ends, and the finding is printed.
+"""`--stop-on` and `--around`: what happens when the trace so far has a finding.
+
+`--stop-on` ends the program and prints the finding, `--around` keeps the steps around it.
 
 # Note [When the trace is inspected]
 After each backward it is checked whether another tensor with NaN (or, for `inf`, with NaN or Inf)
@@ -72,10 +74,13 @@ class StopOnFinding:
     """Ends a program, by `stop`, once the trace so far has a finding.
 
     `hint`: what another tensor must have before there can be a finding: "nan", "inf" (or NaN), or
-    "" if nothing hints at it.
+    "" if nothing hints at it. `option`: the option that requested it.
     """
 
-    def __init__(self, judge: Callable[[Trace], bool], hint: str = "") -> None:
+    def __init__(
+        self, judge: Callable[[Trace], bool], hint: str = "", option: str = "--stop-on"
+    ) -> None:
+        self._option = option
         self._judge = judge
         self._hint = hint
         self._looks = Looks()
@@ -99,6 +104,11 @@ class StopOnFinding:
         session.task_ended = ended
         self._pulse.start()
 
+    def rest(self) -> None:
+        """Stop without a last inspection."""
+        self._pulse.stop()
+        self._recording = None
+
     def off_duty(self) -> bool:
         """Stop after a last inspection. Returns whether that one found it."""
         self._pulse.stop()
@@ -120,7 +130,9 @@ class StopOnFinding:
             self.found = self._is_there(recording, is_time)
         except Exception as error:  # noqa: BLE001  must not reach the script
             self._recording = None
-            sys.stderr.write(f"gradscope: --stop-on was disabled by an internal error: {error!r}\n")
+            sys.stderr.write(
+                f"gradscope: {self._option} was disabled by an internal error: {error!r}\n"
+            )
         finally:
             self._looking.release()
         if self.found:

@@ -21,15 +21,18 @@ LASTING: Final = frozenset({
     "string", "meta", "frame", "stack", "source", "module", "alias", "thread", "device", "step",
     "process_group", "replicated", "gathered", "compilation", "graph_break", "region",
     "region_kernel", "region_op", "captured", "plan", "buffer",
-    "short.operator", "short.slot", "short.layout", "short.context",
+    "short.operator", "short.slot", "short.layout",
 })  # fmt: skip
 """Tables that are kept whole: what a program consists of, not what happens in a step."""
 
 BY_TENSOR: Final = {"tensor": "id", "shard": "tensor", "short.origin": "tensor"}
 """Tables with rows about a tensor, and the column that names it."""
 
-CHOSEN: Final = frozenset({*BY_TENSOR, "storage", "node"})
-"""Tables of which only the rows of tensors that still exist are kept."""
+REPLACED: Final = {"node": "inputs", "short.origin": "tensor"}
+"""Tables with a new row for a tensor in each step. Of nodes, only AccumulateGrads are kept."""
+
+CHOSEN: Final = frozenset({*BY_TENSOR, "storage", "node", "short.context"})
+"""Tables of which only some rows are kept: those of tensors that still exist, or of no step."""
 
 Line = tuple[bytes, IndexEntry]
 
@@ -47,8 +50,19 @@ def lasting(lines: Iterable[Line], tensors: Array, window: int) -> Iterator[Line
         block if block.table in LASTING else _part(block, _kept(block, tensors, storages))
         for block in blocks
     ]
-    for block, line in block_lines(_joined([block for block in kept if block.rows])):
+    for block, line in block_lines(map(_latest, _joined([each for each in kept if each.rows]))):
         yield line, entry(block, 0, len(line), window)
+
+
+def _latest(block: Block) -> Block:
+    """A block with only the latest row of each tensor, where later rows replace earlier ones."""
+    if block.table not in REPLACED or block.amend:
+        return block
+    tensors = block.data[REPLACED[block.table]]
+    ids = tensors.values if isinstance(tensors, Ragged) else tensors
+    latest = np.zeros(block.rows, np.bool_)
+    latest[block.rows - 1 - np.unique(ids[::-1], return_index=True)[1]] = True
+    return _part(block, latest)
 
 
 def _part(block: Block, kept: Array) -> Block:
@@ -81,6 +95,8 @@ def _storages(blocks: list[Block], tensors: Array) -> Array:
 def _kept(block: Block, tensors: Array, storages: Array) -> Array:
     if block.table == "storage":
         return np.isin(_column(block, "id"), storages)
+    if block.table == "short.context":
+        return np.asarray(_column(block, "step") == NONE)
     if block.table == "node":
         return _accumulates(block, tensors)
     return np.isin(_column(block, BY_TENSOR[block.table]), tensors)

@@ -11,20 +11,22 @@ from threading import Thread
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from gradscope.trace.file.compression import unpacked
 from gradscope.trace.file.file_lines import window_line
 from gradscope.trace.file.file_writer import FileWriter, WriteProgress
 from gradscope.trace.file.lasting_rows import lasting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from gradscope.trace.file.index import IndexEntry
     from gradscope.trace.file.lasting_rows import Line
+    from gradscope.trace.file.prepare import Values
     from gradscope.trace.ragged import Array
+    from gradscope.trace.schema.declare import Row
+
+    Windows = list[list[Line]]
 
 # Note [Latest steps]
 # A long run is recorded whole up to most of the allowed size, or with `--keep` up to its first
@@ -39,10 +41,14 @@ BEGINNING: Final = 3
 """Steps at the beginning of a run that a ring never lets go: they create what later ones use."""
 SHARE: Final = 8
 """The part of the allowed size in which the latest steps are kept when the rest is full."""
-RARELY: Final = 50
+RARELY: Final = 20
 """Between two boundaries passes this many times the time that one takes."""
 WORTH_IT: Final = 1 << 16
 """Smallest number of bytes for which the rest of the ring is written again."""
+
+
+SMALL: Final = 1 << 16
+"""Rows that stayed of steps that are gone are joined with those before, if those are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,20 @@ class RingWriter(FileWriter):
         self.keep = keep
         self._starts_at = 0 if from_start or max_bytes is None else max_bytes - max_bytes // SHARE
         self._segments: deque[Segment] = deque()
+        self._lasting: list[WriteProgress] = []
+        """Where rows begin that stayed of steps that are gone, right before the segments."""
         self._due = 0  # time from which on the next boundary may be
         self._step = 0  # number of recorded steps at the last boundary
+        self.hear: Callable[[type[Row], Mapping[str, Values]], None] | None = None
+        """Called with all rows."""
         self.let_go = 0  # number of steps that are gone from the file
-        self.pinned = 0  # number of steps that are kept because something was found
+        self.pinned_bytes = 0  # size of the steps that are kept because something was found
         super().__init__(path, max_bytes, background=background)
+
+    def block(self, row: type[Row], columns: Mapping[str, Values], amend: bool = False) -> None:  # noqa: FBT001, FBT002
+        super().block(row, columns, amend)
+        if self.hear is not None and not amend:
+            self.hear(row, columns)
 
     def is_due(self, step: int) -> bool:
         """Whether a segment should begin with this step: the number of recorded steps before it."""
@@ -114,7 +129,13 @@ class RingWriter(FileWriter):
             self._let_go(step, tensors)
 
     def keep_from(self, step: int) -> None:
-        """Do not let go segments with steps from this one on that exist now."""
+        """Never let go the segments that exist now and have steps from this one on.
+
+        Together they take at most half of the allowed size.
+        """
+        kept = self._written.size - self._segments[0].at.size if self._segments else 0
+        if self._max_bytes is not None and self.pinned_bytes + kept > self._max_bytes // 2:
+            return
         parts = list(self._segments)
         ends = [part.step for part in parts[1:]] + [self._step + 1]
         self._segments = deque(
@@ -167,31 +188,47 @@ class RingWriter(FileWriter):
             if self._has_failed():
                 return
             segments, old = list(self._segments), self._old(step)
-            first = segments[0].at
-            if old == 0 or self._written.size <= first.size:
+            if old == 0 or self._written.size <= segments[0].at.size:
                 return
+            while self._lasting and segments[0].at.size - self._lasting[-1].size < SMALL:
+                segments.insert(0, Segment(segments[0].step, self._lasting.pop()))
+                old += 1
             ends = [part.at for part in segments[1:]] + [self._written]
-            text = self._text_from(first)
-            whole = [
+            first, text = segments[0].at, self._text_from(segments[0].at)
+            windows = [
                 self._lines(text[part.at.text - first.text : end.text - first.text], part.at, end)
                 for part, end in zip(segments, ends, strict=True)
             ]
-            now = self._written
             del self._entries[first.lines :]
             self._pen.cut(first.size)
-            self._written = replace(now, size=first.size, text=first.text, lines=first.lines)
-            kept: deque[Segment] = deque()
-            for number, (part, lines) in enumerate(zip(segments, whole, strict=True)):
-                if number < old and not part.is_kept:
-                    self._put_lines([[*lasting(_flat(lines), tensors, now.windows)]])
-                    self.let_go += segments[number + 1].step - part.step
-                    continue
-                if number >= old:
-                    kept.append(replace(part, at=self._written))
-                else:
-                    self.pinned += segments[number + 1].step - part.step
-                self._put_lines(lines)
-            self._segments = kept
+            self._written = replace(
+                self._written, size=first.size, text=first.text, lines=first.lines
+            )
+            self._put_segments(segments, windows, old, tensors)
+
+    def _put_segments(
+        self, segments: Sequence[Segment], windows: Sequence[Windows], old: int, tensors: Array
+    ) -> None:
+        """Append what is kept of these segments; the first `old` of them are let go, or pinned."""
+        kept: deque[Segment] = deque()
+        gone: list[Line] = []
+        for number, (part, lines) in enumerate(zip(segments, windows, strict=True)):
+            if number < old and not part.is_kept:
+                gone += [line for window in lines for line in window]
+                self.let_go += segments[number + 1].step - part.step
+                continue
+            if gone:
+                self._lasting.append(self._written)
+                self._put_lines([[*lasting(gone, tensors, self._written.windows)]])
+                gone = []
+            before = self._written
+            self._put_lines(lines)
+            if number < old:
+                self.pinned_bytes += self._written.size - before.size
+                self._lasting.clear()
+            else:
+                kept.append(replace(part, at=before))
+        self._segments = kept
 
     def _text_from(self, start: WriteProgress) -> bytes:
         """The text of the file from here on."""
@@ -202,9 +239,9 @@ class RingWriter(FileWriter):
             packed = file.read(size)
         return b"".join(unpacked(BytesIO(packed), size))
 
-    def _lines(self, text: bytes, start: WriteProgress, end: WriteProgress) -> list[list[Line]]:
+    def _lines(self, text: bytes, start: WriteProgress, end: WriteProgress) -> Windows:
         """The lines of blocks in a part of the file, by window."""
-        windows: list[list[Line]] = [[]]
+        windows: Windows = [[]]
         entries = iter(self._entries[start.lines : end.lines])
         for line in text.splitlines(keepends=True):
             if line.startswith(b'{"table":'):
@@ -213,7 +250,7 @@ class RingWriter(FileWriter):
                 windows.append([])
         return [window for window in windows if window]
 
-    def _put_lines(self, windows: Sequence[Sequence[Line]]) -> None:
+    def _put_lines(self, windows: Windows) -> None:
         """Append windows of lines, with their entries in the index."""
         for lines in filter(None, windows):
             places: list[IndexEntry] = []
@@ -226,11 +263,3 @@ class RingWriter(FileWriter):
             then = replace(self._written, lines=self._written.lines + len(lines))
             self._entries.extend(places)
             self._append(text, self._pack(text), then)
-
-
-def _flat(windows: Sequence[Sequence[Line]]) -> Iterator[Line]:
-    for lines in windows:
-        yield from lines
-
-
-NO_TENSORS: Final = np.zeros(0, np.int64)

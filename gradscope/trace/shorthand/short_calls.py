@@ -33,10 +33,7 @@ class ShortCalls:
         self.op = calls.within("op", 0, self.operators.count)
         self.layout = calls.within("layout", 0, self.layouts.rows)
         contexts = tables["short.context"]
-        at = calls.within("context", 0, contexts.rows)
-        self.where = {
-            name: contexts[name][at] for name in ("thread", "module", "task", "step", "phase")
-        }
+        self.where = _where(calls, contexts)
         self.sequence, self.topological = calls["sequence"], calls["topological"]
         self.site = calls["site"]
         self.inputs = (calls["first"], calls["second"])
@@ -196,6 +193,18 @@ class ShortCalls:
             name = table.slot_name[op[kept], index]
             parts.append((number[kept], name, tensor[kept], zeros, self.end[rows][kept], zeros))
         return parts
+
+
+def _where(calls: ShortColumns, contexts: ShortColumns) -> dict[str, Ints]:
+    """Where the calls were made. See Note [Latest steps]: contexts of earlier steps may be gone."""
+    names, known = ("thread", "module", "task", "step", "phase"), contexts["id"]
+    if np.array_equal(known, np.arange(len(known))):
+        at = calls.within("context", 0, contexts.rows)
+        return {name: contexts[name][at] for name in names}
+    return {
+        name: lookup(known, contexts[name], calls["context"], 0 if name == "phase" else NONE)
+        for name in names
+    }
 
 
 class OperatorColumns:

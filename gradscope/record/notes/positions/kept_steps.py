@@ -4,27 +4,60 @@ from __future__ import annotations
 
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gradscope.record.notes.positions.spikes import Spikes
+from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
+    from gradscope.record.recording import Recording
     from gradscope.record.session import Session
     from gradscope.trace.file.ring import RingWriter
     from gradscope.trace.ragged import Integers
+
+
+class Finder(Protocol):
+    """Finds something in a recording while it runs."""
+
+    def watch(self, recording: Recording, stop: Callable[[], None]) -> None:
+        """From now on, call `stop` when it is there."""
+
+    def rest(self) -> None:
+        """Stop looking for it."""
+
 
 LET_GO = "let_go"
 """The fact about the run that says that a recording lets steps go, and how many."""
 
 
 class KeptSteps:
-    """Tells a ring where steps begin, and writes which were let go."""
+    """Tells a ring where steps begin and which are kept, and writes how many were let go.
 
-    def __init__(self, ring: RingWriter, put: Callable[[str, Any], None]) -> None:
+    `around`: also keep the steps around a "nan" or "inf" and around a "spike" of the gradients.
+    """
+
+    def __init__(
+        self, ring: RingWriter, put: Callable[[str, Any], None], around: Collection[str] = ()
+    ) -> None:
         self._ring = ring
         self._put = put
-        self._many = 0  # number of recorded steps that have begun
+        self._many = -1  # number of recorded steps that have ended
         self._is_said = False
+        self._around = around
+        self._all_found = False  # by `keep_all`
+        self._not_finite = 0  # number of tensors with NaN, or also with Inf, that were seen
+        self._was_finite = True  # there were none between the last two boundaries
+        self._from = self._until = NONE  # steps to keep, from the first to before the last
+        self._boundary = 0  # the step of the last boundary
+        self._spikes = Spikes() if "spike" in around else None
+        if self._spikes is not None:
+            ring.hear = self._spikes.hear
+
+    def keep_all(self) -> None:
+        """Keep all steps that are there, and some after them. May be called by any thread."""
+        self._all_found = True
 
     def step_begins(self, session: Session, *, was_recorded: bool) -> None:
         """Called when a step begins; `was_recorded`: the one before it."""
@@ -34,7 +67,31 @@ class KeptSteps:
                 self._is_said = True
                 self._put(LET_GO, self._facts())
             began, leaves = perf_counter_ns(), session.ids(session.source.leaves())
-            session.flush(partial(self._ring.begin_segment, self._many, leaves, began))
+            session.flush(partial(self._begin_segment, session, leaves, began))
+
+    def _begin_segment(self, session: Session, leaves: Integers, began: int) -> None:
+        ring, keep = self._ring, self._ring.keep
+        first, self._all_found = 0 if self._all_found else None, False
+        spiked = self._spikes is not None and self._spikes.found()
+        if first is None and (self._became_non_finite(session) or spiked):
+            first = self._boundary - keep
+        if first is not None:
+            self._from = first if self._until == NONE else min(self._from, first)
+            self._until = self._many + keep
+        if self._until != NONE:
+            ring.keep_from(self._from)
+            if self._many >= self._until:
+                self._until = NONE
+        self._boundary = self._many
+        ring.begin_segment(self._many, leaves, began)
+
+    def _became_non_finite(self, session: Session) -> bool:
+        """Whether there were NaN or Inf since the last boundary, but not since the one before."""
+        not_finite, with_nan = session.not_finite()
+        many = not_finite if "inf" in self._around else with_nan if "nan" in self._around else 0
+        was_finite, self._was_finite = self._was_finite, many == self._not_finite
+        self._not_finite = many
+        return was_finite and not self._was_finite
 
     def end(self, leaves: Integers) -> None:
         """Called after the last flush: only the latest steps stay; `leaves`: those that exist."""
