@@ -103,8 +103,9 @@ class Creation:
         try:
             if tracebacks.should_preserve_node_meta or self.asked_for:
                 return self._with_traceback()
-            here = sys._getframe()  # a thread of a device may have no other frame
-            return self._listener.new_record(here.f_back or here)
+            # A thread of a device may have no other frame. A variable with this frame would be a
+            # cycle that keeps the program's frames, and all their variables.
+            return self._listener.new_record(sys._getframe().f_back or sys._getframe())
         except Exception as error:
             if is_the_programs(error):
                 raise

@@ -293,7 +293,8 @@ class ActNotes:
 
     def made(self, tensor: Any) -> int | None:
         """When the node of a tensor was created, as in the trace: its `t`, or its number."""
-        made = self.look.made(node_of(tensor))
+        node = node_of(tensor)
+        made = None if node is None else self.look.made(node)  # PyTorch may refuse to return it
         after = made is not None and made > self.session.start
         return made - self.session.start if after else made  # type: ignore[operator]
 

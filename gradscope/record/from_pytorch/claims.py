@@ -72,6 +72,11 @@ What a node returned is measured where it arrives. A gradient that is moved into
 where its node receives it.
 """
 
+LATER = {"observed": [], "inferred": ["value.OP_OUTPUT"], "absent": []}
+"""Without observed calls, results are measured when a backward begins. A write that PyTorch does
+not count (`x.data.mul_()`) may have changed them since.
+"""
+
 ENDS = {"observed": ["node.died", "unreached"], "inferred": [], "absent": []}
 """If nodes hold native records, which report when the nodes are released."""
 
@@ -115,6 +120,7 @@ def claims(
     parts += [HOOKED] if hooked else []
     parts += [CALLS] if calls else []
     parts += [VALUES] if values else []
+    parts += [LATER] if values and not calls else []
     parts += [OPERANDS] if operands else []
     latest = {name: kind for part in parts for kind, names in part.items() for name in names}
     found = {kind: sorted(name for name, is_ in latest.items() if is_ == kind) for kind in GRAPH}

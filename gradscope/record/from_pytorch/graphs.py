@@ -283,7 +283,8 @@ class PyTorchGraphs:
         measured = is_new and is_made and looks and tensor.dtype.is_floating_point
         if measured and not tensor.is_inference() and tensor._version == 0:
             at = max(record.t - self._session.start, 0)
-            self._values.look(Place.OP_OUTPUT, tensor, record.number, nr, number, at=at)
+            task = self._session.contexts.rows[record.context][2]
+            self._values.look(Place.OP_OUTPUT, tensor, record.number, nr, number, task, at=at)
         return number
 
     def _put_writes(self, rows: list[tuple[int, ...]]) -> None:

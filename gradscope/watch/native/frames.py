@@ -100,6 +100,7 @@ def _looks(memory: _Memory) -> list[_Look]:
         at for at, word in enumerate(memory.words(id(own), OF_OBJECT))
         if at > 1 and word != id(own.f_back) and id(own.f_code) in memory.words(word, OF_FRAME)
     ))  # fmt: skip
+    del own  # a cycle that would keep this frame and its callers
 
     def frame_of(frame: FrameType) -> _Frame:
         place = memory.words(id(frame), OF_OBJECT)[of_object]

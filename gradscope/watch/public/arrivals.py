@@ -158,10 +158,11 @@ class HookedBackward:
             return
         for index, (grad, (target, nr)) in enumerate(zip(returned, node.targets, strict=False)):
             if grad is not None and target is not None and self._executes(target):
-                several = target.edges.get(nr, 0) > 1
+                waiting = self._waiting.setdefault((target.number, nr), [])
+                several = target.edges.get(nr, 0) > 1 or bool(waiting)  # one may be a root's
                 look = self._ring.measure(grad) if self._ring and several else None
                 arrival = Arrival(run + self.first, index, grad._cdata, grad._version, look)
-                self._waiting.setdefault((target.number, nr), []).append(arrival)
+                waiting.append(arrival)
 
     def has_run(self, t: int) -> None:
         """The last node has run; called by the first hook after that."""

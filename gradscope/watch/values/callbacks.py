@@ -146,7 +146,7 @@ def looking_run_ends(function: int, row: int) -> int:
 
 def is_sum(function: int, here: int) -> int:
     """Whether the engine adds gradients with this call: between runs, or in the run of a leaf."""
-    if load(function + load(OFFSET)) >= 0 or load(function + load(VARIANT)) & 255 == NO_SCHEMA:
+    if load(function + load(VARIANT)) & 255 == NO_SCHEMA:
         return 0
     word = load(function + load(SCHEMA))
     if word != load(ADD) and word != load(ADD_IN_PLACE):
@@ -220,8 +220,8 @@ def looking_ends(function: int, row: int) -> int:
             put_value(RESULT, index, load(row + 8), end_of(row), value)
             value += VALUE
             index += 1
-    elif row != 0 and is_sum(function, here):
-        put_value(SUMMED, 0, load(row + 8), end_of(row), value)
+    if row != 0 and is_sum(function, here):
+        put_value(SUMMED, 0, load(row + 8), end_of(row), load(results))
     return row
 
 

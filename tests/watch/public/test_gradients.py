@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from gradscope.record.recording import Options, Recording
 from gradscope.trace.schema import Accumulate, BufferAdded, Place, Storage, Unreached, Value
 from gradscope.trace.schema.events import Accumulation
-from gradscope.trace.schema.tables import Node
+from gradscope.trace.schema.tables import Node, Tensor
 from gradscope.trace.spec import check
 from gradscope.trace.trace import Trace
 from gradscope.trace.writer import MemoryWriter
@@ -182,3 +184,100 @@ def test_a_leaf_that_is_a_leaf_no_more_is_left_alone() -> None:
     seen, trace = recorded(program)
     assert seen == program()
     assert len(trace.table(Accumulate)) == 0
+
+
+def test_a_sum_for_a_leaf_that_is_also_a_root_has_both_parts() -> None:
+    import torch
+
+    def program() -> None:
+        x = torch.tensor(3.0, requires_grad=True)
+        torch.autograd.backward([x * 5, x])
+
+    _, trace = recorded(program, "values")
+    seen = {(row.place, row.max) for row in trace.rows(Value)}
+    assert {(Place.NODE_OUTPUT, 5), (Place.BUFFER, 6), (Place.GRAD, 6)} <= seen
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_variables_of_a_function_of_the_program_end_with_its_call(native: bool) -> None:
+    """They may hold nodes: a later graph would get the same node of a leaf, with its hooks."""
+    import torch
+
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
+
+    ended: list[bool] = []
+
+    def once(x: Any) -> weakref.ref[Any]:
+        y = (x * 2).sum()
+        y.backward()
+        return weakref.ref(y)
+
+    gc.disable()
+    try:
+        with Recording(MemoryWriter(), Options(native=native), PyTorch()):
+            ended.append(once(torch.ones(3, requires_grad=True))() is None)
+    finally:
+        gc.enable()
+    assert ended == [True]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_gradient_added_with_a_graph_is_measured(native: bool) -> None:
+    import torch
+
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
+
+    recording = Recording(MemoryWriter(), Options(level="values", native=native), PyTorch())
+    with recording:
+        x = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            x.sum().backward(create_graph=True)
+        x.grad = None  # it may refer to the graph
+
+    values = recording.trace().rows(Value)
+    assert [row.max for row in values if row.place == Place.GRAD] == [1, 2, 3]
+
+
+def test_data_of_a_view_whose_node_is_refused_is_no_fault() -> None:
+    import torch
+
+    class Written(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.add_(1), y * 2
+
+        @staticmethod
+        def backward(ctx: Any, first: Any, second: Any) -> Any:
+            return first, second
+
+    def program() -> str:
+        views = (torch.ones(3, 3, requires_grad=True) * 1).unbind(0)
+        with pytest.raises(RuntimeError):  # which may not be done to a view
+            Written.apply(views[0], torch.ones(()))
+        views[0].data.mul_(0.5)
+        with pytest.raises(RuntimeError) as refused:
+            views[0].grad_fn  # noqa: B018
+        return str(refused.value)[:20]
+
+    seen, trace = recorded(program)
+    assert seen == program()
+    assert not trace.meta.get("unseen")
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_view_that_gets_its_node_inside_a_write_has_its_own_shape(native: bool) -> None:
+    import torch
+
+    from gradscope.record.from_pytorch.pytorch_engine import PyTorch
+
+    recording = Recording(MemoryWriter(), Options(level="engine", native=native), PyTorch())
+    with recording:
+        written = torch.ones(3, 4, requires_grad=True).clone().view_as(torch.ones(3, 4))
+        written[1:] *= 2
+        written.sum().backward()
+
+    trace = recording.trace()
+    shapes = {row.id: row.shape for row in trace.rows(Tensor)}
+    viewed = [row for row in trace.rows(Node) if row.name == "AsStridedBackward0"]
+    assert sorted(shapes[row.inputs[0]] for row in viewed) == [(2, 4), (3, 4)]

@@ -27,6 +27,11 @@ COLUMNS = (*WRITTEN, "sequence", "first")
 
 LISTS = ("inputs", "outputs")
 
+VIEWED_ANEW = "as_strided"
+"""The node that a view gets in the middle of a write, when its base was written to before. It is
+not the node of the write: its result is the view, not what was written to.
+"""
+
 
 class Ops:
     """Calls that created nodes, in columns."""
@@ -97,6 +102,7 @@ class Ops:
         words, which = np.unique(calls.words(at_places), return_inverse=True)
         names = [calls.name(word) for word in words.tolist()]
         texts = np.array([intern(name) if name else NONE for name in names], np.int64)[which]
+        anew = self.column("name")[places] == intern(VIEWED_ANEW)
         self.column("name")[places[texts >= 0]] = texts[texts >= 0]
         ends, firsts, many = np.unique(at_places[::-1], return_index=True, return_counts=True)
         self.last = places[len(places) - 1 - firsts]
@@ -105,7 +111,7 @@ class Ops:
         self.column("begin")[self.last] = begin - start
         self.column("end")[self.last] = np.where(end == OPEN, NONE, end - start)
         writing = np.array([writes_to_first(name) for name in names], bool)[which]
-        writers = places[writing & (self.column("first")[places] != NONE)]
+        writers = places[writing & ~anew & (self.column("first")[places] != NONE)]
         return calls.had_one(made[at < 0]), self._writes(writers, start)
 
     def made_in(self, begin: Ints, end: Ints, thread: Ints) -> Any:
