@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from gradscope.trace.file.file_lines import window_line
-from gradscope.trace.file.lasting_rows import LASTING
+from gradscope.trace.file.latest.lasting_rows import LASTING
 from gradscope.trace.schema import EVENTS, NONE, Meta, Step
 from gradscope.trace.schema.declare import Row, columns
 from gradscope.trace.writer import FileWriter
