@@ -12,7 +12,7 @@ import typer
 
 from gradscope.commands.options.arguments import TraceOutput
 from gradscope.commands.options.output import safe
-from gradscope.commands.options.recording import (
+from gradscope.commands.options.what_to_record import (
     Around,
     Break,
     BreakIn,

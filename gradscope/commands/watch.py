@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from gradscope.render.terminal.terminal import Terminal
-    from gradscope.scene.live import Watched
+    from gradscope.scene.live import WatchedTrace
 
 LEAST = 0.1
 QUIET = 3.0
@@ -51,18 +51,18 @@ def watch(
         _in_lines(traces, out, every)
 
 
-def _look(traces: "list[Watched]") -> None:
+def _look(traces: "list[WatchedTrace]") -> None:
     """Read what was added; notice recordings that stopped without closing their file."""
     from gradscope.scene.live import LiveState
     from gradscope.trace.file.opening import is_being_written
 
     for each in traces:
-        if each.state is LiveState.ENDED:
+        if each.is_over:
             continue
         size = each.trace.size
         each.look()
         grew = each.trace.size != size
-        if each.state is LiveState.ENDED:
+        if each.is_over:
             continue
         quiet = time.time() - each.trace.written > QUIET
         is_left = not grew and quiet and sys.platform != "win32"  # no locks there
@@ -70,14 +70,14 @@ def _look(traces: "list[Watched]") -> None:
         each.state = LiveState.CUT if is_left else LiveState.RUNNING
 
 
-def _lines(traces: "list[Watched]", out: "Terminal") -> "list[Text]":
+def _lines(traces: "list[WatchedTrace]", out: "Terminal") -> "list[Text]":
     from gradscope.render.views.tables import facts_lines
     from gradscope.scene.live import live_facts
 
     return [row for each in traces for row in facts_lines(live_facts(each), out.width, out.charset)]
 
 
-def _live(traces: "list[Watched]", out: "Terminal", every: float) -> None:
+def _live(traces: "list[WatchedTrace]", out: "Terminal", every: float) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -94,7 +94,7 @@ def _live(traces: "list[Watched]", out: "Terminal", every: float) -> None:
             _look(traces)
 
 
-def _in_lines(traces: "list[Watched]", out: "Terminal", every: float) -> None:
+def _in_lines(traces: "list[WatchedTrace]", out: "Terminal", every: float) -> None:
     """A line for each trace that changed since the last look."""
     from gradscope.render.terminal.cells import line
     from gradscope.scene.live import all_ended, one_line

@@ -118,11 +118,11 @@ class Recording:
         self.complain: Callable[[str], None] = complain  # prints `trouble`
         self.look: Callable[[], None] = lambda: None  # called periodically, by a separate thread
         self._is_full = partial(getattr, writer, "is_full", False)
-        self._left_out = LeftOutSteps(
-            chosen_steps(options.steps, options.every), options.max_events, self._is_full
-        )
         ring = writer if isinstance(writer, RingWriter) else None
-        self._kept = None if ring is None else KeptSteps(ring, self._put, options.around)
+        kept = None if ring is None else KeptSteps(ring, self._put, options.around)
+        self.left_out = LeftOutSteps(
+            chosen_steps(options.steps, options.every), options.max_events, self._is_full, kept
+        )
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
         self.children = Children(partial(self._put, "children"))
@@ -171,10 +171,10 @@ class Recording:
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
         steps, summaries = self.session.contexts.steps, self.session.acts.summaries
-        steps.may_be_left_out, steps.on_begin = self._left_out.are_expected, self._on_step
+        steps.may_be_left_out, steps.on_begin = self.left_out.are_expected, self._on_step
         summaries.keep(self.options, self._is_full)
-        follows = partial(self._left_out.step_follows, self.session)
-        follow_steps(steps, summaries, self._left_out, follows, self.options.max_bytes)
+        follows = partial(self.left_out.step_follows, self.session)
+        follow_steps(steps, summaries, self.left_out, follows, self.options.max_bytes)
         self.session.steps.first = partial(self._put, "steps_end_with", "backward")
         self.session.task_ended = self._on_task_end
         self.writer.commit()  # facts about the run are in the file, whatever happens to the program
@@ -224,8 +224,7 @@ class Recording:
         leaves = session.ids(session.source.leaves())
         try:
             session.close()
-            if self._kept is not None:
-                self._kept.end(leaves)
+            self.left_out.end(leaves)
         finally:
             facts = {"exit": "ok" if error is None else described(error)}
             self._ending(session, facts if ending is None else ending)
@@ -291,7 +290,7 @@ class Recording:
             self._put("unfinished", unfinished)
         if measured := session.acts.summaries.facts():
             self._put("summary", measured)
-        for why, counts in self._left_out.counts():
+        for why, counts in self.left_out.counts():
             self._put(why, counts)
 
     def abandon(self) -> None:
@@ -326,11 +325,6 @@ class Recording:
             self.session.contexts.steps.is_told = True
             self.session.contexts.steps.begin(number)
 
-    def keep_all(self) -> None:
-        """Keep the steps that are in the trace now, if a recording keeps only some."""
-        if self._kept is not None:
-            self._kept.keep_all()
-
     def mark(self, name: str, note: str) -> None:
         """Mark this point in time with a name."""
         session = self.session
@@ -349,16 +343,13 @@ class Recording:
         session = self.session
         if session is not None:
             session.flush_if_due()
-            was_recorded = not self._left_out.is_paused
-            self._left_out.step_begins(session, number)
-            if self._kept is not None:
-                self._kept.step_begins(session, was_recorded=was_recorded)
+            self.left_out.step_begins(session, number)
 
     def _on_task_end(self) -> None:
         session = self.session
         if session is not None:
             session.flush_if_due()
-            self._left_out.backward_ended(session)
+            self.left_out.backward_ended(session)
 
     def _meta(self, start: int) -> None:
         rank, options = this_process(), self.options

@@ -97,8 +97,8 @@ class TraceOptions:
     on: str = AUTO
     steps: str | None = None  # "3:7", "3:", ":7" or "3", or several of them: "0:9,100"
     every: int | None = None  # one step in N
-    around: tuple[str, ...] = ()  # keep the steps around these: "nan", "inf", "spike"
-    finder: Finder | None = None  # and those around what this finds
+    around: tuple[str, ...] = ()  # keep steps around these: "nan", "inf", "spike"
+    finder: Finder | None = None  # and around what this finds
     keep: int | None = None  # this number of the latest steps; None: when the trace is full
     ranks: str | None = None  # "0,2"
     max_events: int | None = None
@@ -256,8 +256,8 @@ def _recorded(
     recording.look = signals.look
     with handled(signals, stopper):
         _start(recording, writer)
-        if options.finder is not None:
-            options.finder.watch(recording, recording.keep_all)
+        if options.finder is not None and (kept := recording.left_out.kept) is not None:
+            options.finder.watch(recording, kept.keep_all)
         ends = partial(_stop, recording, signals, stopper)
         begin = _nothing if debugger is None else partial(debugger.begins, recording, ends)
         ending = _run(program, main.__dict__, exits, begin)

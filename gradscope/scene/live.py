@@ -23,7 +23,7 @@ class LiveState(StrEnum):
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedTrace:
     """One file, and what is known from it."""
 
     trace: GrowingTrace
@@ -33,6 +33,10 @@ class Watched:
     @property
     def name(self) -> str:
         return self.trace.path.name
+
+    @property
+    def is_over(self) -> bool:
+        return self.state is LiveState.ENDED
 
     def look(self) -> None:
         """Read what was added since the last look."""
@@ -47,11 +51,11 @@ class Watched:
             self.state = LiveState.ENDED
 
 
-def watched(path: Path) -> Watched:
-    return Watched(GrowingTrace(path))
+def watched(path: Path) -> WatchedTrace:
+    return WatchedTrace(GrowingTrace(path))
 
 
-def live_facts(each: Watched) -> FactsScene:
+def live_facts(each: WatchedTrace) -> FactsScene:
     """What is known about a recording: names and values."""
     run, latest = each.run, each.run.latest
     shown = [(each.name, _state(each))]
@@ -74,7 +78,7 @@ def live_facts(each: Watched) -> FactsScene:
     return FactsScene(tuple(shown))
 
 
-def one_line(each: Watched) -> str:
+def one_line(each: WatchedTrace) -> str:
     """The same in one line, for a file or a pipe."""
     run, latest = each.run, each.run.latest
     parts = ["no step ended yet"]
@@ -88,11 +92,11 @@ def one_line(each: Watched) -> str:
     return f"{each.name}: {', '.join(parts)}"
 
 
-def all_ended(every: Sequence[Watched]) -> bool:
+def all_ended(every: Sequence[WatchedTrace]) -> bool:
     return all(each.state is not LiveState.RUNNING for each in every)
 
 
-def _state(each: Watched) -> str:
+def _state(each: WatchedTrace) -> str:
     if each.state is not LiveState.RUNNING:
         return str(each.state)
     rank, world = each.run.facts.get("rank", 0), each.run.facts.get("world_size", 1)
@@ -120,7 +124,7 @@ def _numbers(run: LiveRun) -> list[tuple[str, str]]:
     return [(name, f"{number(of[1])} in step {count(of[0])}") for name, of in known if of]
 
 
-def _size(each: Watched) -> str:
+def _size(each: WatchedTrace) -> str:
     limit = each.run.facts.get("max_bytes")
     size = byte_count(each.trace.size)
     if isinstance(limit, int) and limit > 0:

@@ -78,7 +78,7 @@ class KnownRows:
             self.values = dict([*self.values.items()][-KNOWN:])
 
 
-class LiveNumbers:
+class StepsSoFar:
     """The loss and the norm of gradients in the latest step in which they were recorded."""
 
     def __init__(self, step: Callable[[int], LiveStep | None]) -> None:
@@ -131,7 +131,7 @@ class LiveRun:
         self.ended = 0  # number of steps that ended
         self.recent: deque[LiveStep] = deque(maxlen=RECENT)
         self.running: dict[int, LiveStep] = {}
-        self.numbers = LiveNumbers(self.step)
+        self.numbers = StepsSoFar(self.step)
         self.most_saved = 0
         self.saves = False  # whether it is known what is saved
         self.findings: deque[tuple[str, str]] = deque(maxlen=LATEST)

@@ -25,7 +25,7 @@ LEVEL = 3
 def pyarrow() -> Any:
     """The package that writes Parquet files."""
     try:
-        import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: PLC0415  optional, and slow
+        import pyarrow.parquet  # noqa: PLC0415  optional, and slow
     except ImportError:
         raise MissingProgramError(
             "a fleet needs the packages pyarrow and duckdb: "

@@ -278,10 +278,11 @@ class PyTorchGraphs:
         """
         number = _output(record, nr)
         is_new = nr < record.many and self._tensors.complete(number, tensor)
-        is_made = isinstance(record, PythonNodeRecord) and record.context  # else it has no call
         looks = self._values.on and self._calls.observer is None
-        measured = is_new and is_made and looks and tensor.dtype.is_floating_point
-        if measured and not tensor.is_inference() and tensor._version == 0:
+        measured = is_new and looks and tensor.dtype.is_floating_point
+        if not (measured and isinstance(record, PythonNodeRecord) and record.context):
+            return number  # without a context it has no call
+        if not tensor.is_inference() and tensor._version == 0:
             at = max(record.t - self._session.start, 0)
             task = self._session.contexts.rows[record.context][2]
             self._values.look(Place.OP_OUTPUT, tensor, record.number, nr, number, task, at=at)

@@ -21,8 +21,8 @@ from gradscope.errors import UnreadableTraceError
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Order
-from gradscope.trace.shorthand.graph_columns import GraphColumns, Reached, integers
-from gradscope.trace.shorthand.repeated import Repeated, ReplayedForm
+from gradscope.trace.shorthand.graph_columns import ReachedNodes, ReplayColumns, integers
+from gradscope.trace.shorthand.repeated import RepeatedReplays, ReplayedForm
 from gradscope.trace.shorthand.replay import NOBODY, ReplayBackward, ReplayGraph, ReplayStep
 from gradscope.trace.shorthand.replayed import SINGLE, ForetoldRows, ReplayResults, put
 from gradscope.trace.shorthand.seen import HOOKS, SeenTask, SeenTasks, Task, tasks_of
@@ -187,9 +187,9 @@ def add_replayed(
     if not seen:
         return None
     tasks = tasks_of(plain, short)
-    columns = GraphColumns(plain, integers(short["short.saved"], "node"))
+    columns = ReplayColumns(plain, integers(short["short.saved"], "node"))
     found = ReplayResults(told=told)
-    repeated = Repeated(seen, columns, _of_form)
+    repeated = RepeatedReplays(seen, columns, _of_form)
     lengths: dict[int, list[tuple[int, int]]] = {}
     try:
         SeveralThreads(tasks, seen, columns, plain).replay(found)
@@ -216,10 +216,10 @@ def add_replayed(
 def _is_repeated(
     place: int,
     task: Task,
-    trace: tuple[SeenTasks, GraphColumns, Repeated],
+    trace: tuple[SeenTasks, ReplayColumns, RepeatedReplays],
     found: ReplayResults,
 ) -> bool:
-    """Whether the rows of a task are those of a form: see Note [Repeated backwards]."""
+    """Whether the rows of a task are those of a form: see Note [RepeatedReplays backwards]."""
     seen, columns, repeated = trace
     root = columns.position(task.root)
     if root == NONE or task.id not in seen:
@@ -235,7 +235,7 @@ def _is_repeated(
 
 
 def _of_form(
-    task: Task, seen: SeenTask, columns: GraphColumns, reached: Reached
+    task: Task, seen: SeenTask, columns: ReplayColumns, reached: ReachedNodes
 ) -> ReplayedForm | None:
     """Replay a task with its nodes numbered from 0."""
     names = {position: number for number, position in enumerate(reached.at)}
@@ -248,7 +248,7 @@ def _of_form(
 
 
 def _one_thread(
-    task: Task, seen: SeenTask | None, columns: GraphColumns, found: ReplayResults
+    task: Task, seen: SeenTask | None, columns: ReplayColumns, found: ReplayResults
 ) -> list[tuple[int, int]]:
     """Replay a task whose nodes one thread ran. Returns the lengths of its queue, with times."""
     found.orders[task.id] = Order.NOT_SEEN if seen is None else Order.OTHERWISE

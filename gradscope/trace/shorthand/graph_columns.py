@@ -36,7 +36,7 @@ def integers(blocks: Sequence[Block], name: str, otherwise: int | None = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedNodes:
     """The nodes that a backward can reach: their positions, and the same with local numbers.
 
     Equal `form` means that the graphs differ only in the ids of their nodes.
@@ -46,7 +46,7 @@ class Reached:
     form: tuple[int, ...]
 
 
-class GraphColumns:
+class ReplayColumns:
     """Nodes by id, and their edges in order.
 
     Expanding a trace needs the nodes of one backward at a time: a dictionary of all nodes would
@@ -91,7 +91,7 @@ class GraphColumns:
         """Where this node is; NONE if it has no row."""
         return int(self.positions(np.array([id]))[0])
 
-    def reached(self, root: int) -> Reached:
+    def reached(self, root: int) -> ReachedNodes:
         """The nodes that a backward from the node at this position can reach."""
         first, following, nrs = self._first, self._next, self._nr
         local = {root: 0}
@@ -109,7 +109,7 @@ class GraphColumns:
         ranks = {number: rank for rank, number in enumerate(sorted({*numbers}))}
         form += (min(number, 0) or ranks[number] for number in numbers)
         form.append(int(any(self._topological[position] < 0 for position in at)))
-        return Reached(at, tuple(form))
+        return ReachedNodes(at, tuple(form))
 
     def graph(self, at: Iterable[int], names: Mapping[int, int] | None = None) -> ReplayGraph:
         """The graph of the nodes at these positions, by id, or by another name for a position."""

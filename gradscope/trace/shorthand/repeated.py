@@ -1,6 +1,6 @@
 """Backwards of the same form: one is replayed, and the rows of the others are copies of its rows.
 
-# Note [Repeated backwards]
+# Note [RepeatedReplays backwards]
 A training loop runs the same backward thousands of times, on graphs that differ only in the ids of
 their nodes. What a replay finds depends on nothing else, and where the times of a row come from is
 always the same run of the task. So the first backward of a form is replayed with its nodes numbered
@@ -21,7 +21,7 @@ from gradscope.trace.ragged import Array
 from gradscope.trace.schema import events
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Order
-from gradscope.trace.shorthand.graph_columns import GraphColumns, Reached
+from gradscope.trace.shorthand.graph_columns import ReachedNodes, ReplayColumns
 from gradscope.trace.shorthand.replayed import ForetoldRows
 from gradscope.trace.shorthand.seen import SeenTask, SeenTasks, Task
 from gradscope.trace.shorthand.short_columns import Ints
@@ -46,7 +46,7 @@ class ReplayedForm(NamedTuple):
     order: Order
 
 
-Replay = Callable[[Task, SeenTask, GraphColumns, Reached], "ReplayedForm | None"]
+Replay = Callable[[Task, SeenTask, ReplayColumns, ReachedNodes], "ReplayedForm | None"]
 """Replays a task with its nodes numbered from 0; None: the runs have another order."""
 
 
@@ -62,16 +62,16 @@ class RepeatedForm:
     """Place, task, its first run, and the positions of its nodes."""
 
 
-class Repeated:
+class RepeatedReplays:
     """Replays backwards, each form once."""
 
-    def __init__(self, seen: SeenTasks, columns: GraphColumns, replay: Replay) -> None:
+    def __init__(self, seen: SeenTasks, columns: ReplayColumns, replay: Replay) -> None:
         self._seen, self._columns, self._replay = seen, columns, replay
         self._forms: dict[object, RepeatedForm | None] = {}
         self.cells = 0
         """Approximate number of cells that the rows will take."""
 
-    def takes(self, place: int, task: Task, reached: Reached) -> RepeatedForm | None:
+    def takes(self, place: int, task: Task, reached: ReachedNodes) -> RepeatedForm | None:
         """The form of a task if its rows are those of a form; `write` then writes them."""
         form = self._form_of(task, reached)
         if form is None:
@@ -84,7 +84,7 @@ class Repeated:
         self.cells += form.cells
         return form
 
-    def _form_of(self, task: Task, reached: Reached) -> RepeatedForm | None:
+    def _form_of(self, task: Task, reached: ReachedNodes) -> RepeatedForm | None:
         plain = not (task.inputs or task.failed or task.waiting or task.others_inside)
         runs = self._seen.runs(task.id)
         if (
@@ -99,7 +99,7 @@ class Repeated:
             self._forms[key] = self._made(task, reached)
         return self._forms[key]
 
-    def _made(self, task: Task, reached: Reached) -> RepeatedForm | None:
+    def _made(self, task: Task, reached: ReachedNodes) -> RepeatedForm | None:
         seen = self._seen[task.id]
         local = {position: number for number, position in enumerate(reached.at)}
         numbers = dict(zip((self._columns.sequence[at] for at in reached.at), local.values(),
@@ -120,7 +120,7 @@ class Repeated:
                     return None
         return RepeatedForm(made, [step.node for step in made.told.steps], rows, made.rows.cells())
 
-    def told(self, form: RepeatedForm, task: Task, reached: Reached) -> AsForetold:
+    def told(self, form: RepeatedForm, task: Task, reached: ReachedNodes) -> AsForetold:
         """The steps of a task, with the ids of its nodes."""
         ids = self._columns.ids[reached.at].tolist()
         steps = [

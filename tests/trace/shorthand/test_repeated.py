@@ -11,7 +11,7 @@ import pytest
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import GraphTask
 from gradscope.trace.schema.tables import Order
-from gradscope.trace.shorthand.repeated import Repeated
+from gradscope.trace.shorthand.repeated import RepeatedReplays
 
 PROGRAM = """
 import torch
@@ -61,16 +61,16 @@ def test_the_rows_are_those_of_replays_one_by_one(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[object] = []
-    real = Repeated.takes
+    real = RepeatedReplays.takes
 
-    def counted(self: Repeated, *arguments: object) -> object:
+    def counted(self: RepeatedReplays, *arguments: object) -> object:
         found = real(self, *arguments)  # type: ignore[arg-type]
         taken.append(found)
         return found
 
-    monkeypatch.setattr(Repeated, "takes", counted)
+    monkeypatch.setattr(RepeatedReplays, "takes", counted)
     repeated = load(path)
-    monkeypatch.setattr(Repeated, "takes", lambda *_: None)
+    monkeypatch.setattr(RepeatedReplays, "takes", lambda *_: None)
     one_by_one = load(path)
 
     forms = [each for each in taken if each is not None]

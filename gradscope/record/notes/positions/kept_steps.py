@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gradscope.record.notes.positions.spikes import Spikes
 from gradscope.trace.schema import NONE
@@ -12,13 +12,22 @@ from gradscope.trace.schema import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gradscope.record.session import Session
     from gradscope.trace.file.latest.ring import RingWriter
     from gradscope.trace.ragged import Integers
 
 
 LET_GO = "let_go"
 """The fact about the run that says that a recording lets steps go, and how many."""
+
+
+class Flushing(Protocol):
+    """A session: its notes are written by `flush`, which then calls `then`."""
+
+    source: Any
+    not_finite: Callable[[], tuple[int, int]]
+
+    def ids(self, numbers: Any) -> Integers: ...
+    def flush(self, then: Callable[[], None]) -> bool: ...
 
 
 class KeptSteps:
@@ -48,7 +57,7 @@ class KeptSteps:
         """Keep all steps that are there, and some after them. May be called by any thread."""
         self._all_found = True
 
-    def step_begins(self, session: Session, *, was_recorded: bool) -> None:
+    def step_begins(self, session: Flushing, *, was_recorded: bool) -> None:
         """Called when a step begins; `was_recorded`: the one before it."""
         self._many += was_recorded
         if was_recorded and self._ring.is_due(self._many):
@@ -58,7 +67,7 @@ class KeptSteps:
             began, leaves = perf_counter_ns(), session.ids(session.source.leaves())
             session.flush(partial(self._begin_segment, session, leaves, began))
 
-    def _begin_segment(self, session: Session, leaves: Integers, began: int) -> None:
+    def _begin_segment(self, session: Flushing, leaves: Integers, began: int) -> None:
         ring, keep = self._ring, self._ring.keep
         first, self._all_found = 0 if self._all_found else None, False
         spiked = self._spikes is not None and self._spikes.found()
@@ -74,7 +83,7 @@ class KeptSteps:
         self._boundary = self._many
         ring.begin_segment(self._many, leaves, began)
 
-    def _became_non_finite(self, session: Session) -> bool:
+    def _became_non_finite(self, session: Flushing) -> bool:
         """Whether there were NaN or Inf since the last boundary, but not since the one before."""
         not_finite, with_nan = session.not_finite()
         many = not_finite if "inf" in self._around else with_nan if "nan" in self._around else 0

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gradscope.record.notes.positions.chosen_steps import ChosenSteps
+    from gradscope.record.notes.positions.kept_steps import KeptSteps
     from gradscope.record.session import Session
     from gradscope.record.source import Pause
+    from gradscope.trace.ragged import Integers
 
 
 class LeftOutSteps:
@@ -19,8 +21,10 @@ class LeftOutSteps:
     """
 
     def __init__(
-        self, chosen: ChosenSteps | None, max_events: int | None, is_full: Callable[[], bool]
-    ) -> None:
+        self, chosen: ChosenSteps | None, max_events: int | None, is_full: Callable[[], bool],
+        kept: KeptSteps | None = None,
+    ) -> None:  # fmt: skip
+        self.kept = kept
         self._chosen = chosen
         self._max_events = max_events
         self._is_full = is_full
@@ -44,7 +48,8 @@ class LeftOutSteps:
             session.resume()
 
     def step_begins(self, session: Session, number: int) -> None:
-        """Pause, if this step is left out."""
+        """Pause, if this step is left out, or let earlier ones go."""
+        was_recorded = self._pause is None
         if self._why:  # only now is it known to have been a step: see analysis.identity.steps
             self._counts[self._why] += 1
         self._why, self._cut = "", False
@@ -53,6 +58,13 @@ class LeftOutSteps:
         wanted = self._is_wanted(number)
         if not (wanted and self._has_room(session)):
             self._leave_out(session, "dropped" if wanted else "unwanted")
+        if self.kept is not None:
+            self.kept.step_begins(session, was_recorded=was_recorded)
+
+    def end(self, leaves: Integers) -> None:
+        """Called after the last flush; `leaves`: ids of those that exist."""
+        if self.kept is not None:
+            self.kept.end(leaves)
 
     def backward_ended(self, session: Session) -> None:
         """Called at the end of a backward: pause if there is no room for the rest of the step."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.schema.tables import Device, Order, String, Tensor, Thread
-from gradscope.trace.shorthand.graph_columns import GraphColumns
+from gradscope.trace.shorthand.graph_columns import ReplayColumns
 from gradscope.trace.shorthand.replay import ReplayBackward, ReplayGraph
 from gradscope.trace.shorthand.replayed import Moment, QueueRun
 from gradscope.trace.shorthand.seen import (
@@ -40,7 +40,7 @@ class SeveralThreads:
         self,
         tasks: Mapping[int, Task],
         seen: SeenTasks,
-        columns: GraphColumns,
+        columns: ReplayColumns,
         plain: Sequence[Block],
     ) -> None:
         self._tasks, self._all, self._columns, self._plain = tasks, seen, columns, plain
