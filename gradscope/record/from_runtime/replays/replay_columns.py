@@ -51,7 +51,8 @@ OF_TABLE = {"step": Filled.STEP, "span": Filled.SPAN, "act": Filled.ACT}
 WRITTEN_ONCE = (
     schema.String, schema.Meta, schema.Frame, schema.Stack, schema.Thread, schema.Device,
     schema.Step, schema.CapturedStep, schema.Missed, schema.Plan, schema.PlanCall, schema.Buffer,
-    schema.Replay, tables.ShortOperator, tables.ShortSlot, tables.ShortLayout, tables.ShortContext,
+    schema.Replay, schema.StepSummary, schema.ParameterSummary, tables.ShortOperator,
+    tables.ShortSlot, tables.ShortLayout, tables.ShortContext,
 )  # fmt: skip
 """Tables without rows of replays; steps are begun separately."""
 
