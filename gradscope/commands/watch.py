@@ -57,12 +57,12 @@ def _look(traces: "list[WatchedTrace]") -> None:
     from gradscope.trace.file.opening import is_being_written
 
     for each in traces:
-        if each.is_over:
+        if each.is_over():
             continue
         size = each.trace.size
         each.look()
         grew = each.trace.size != size
-        if each.is_over:
+        if each.is_over():
             continue
         quiet = time.time() - each.trace.written > QUIET
         is_left = not grew and quiet and sys.platform != "win32"  # no locks there

@@ -42,6 +42,7 @@ from gradscope.record.script.script_program import (
 from gradscope.record.script.signals import Signals, Stopped, handled
 from gradscope.record.script.unimported import unimported
 from gradscope.record.stops.ending import raised_at_next_line, spare_signal, tell_main_thread
+from gradscope.record.stops.finder import Finder
 from gradscope.record.stops.stop_places import StopPlaces
 from gradscope.trace.shortcomings import ran_elsewhere
 from gradscope.trace.writer import FileWriter
@@ -76,13 +77,6 @@ class ScriptDebugger(Protocol):
 
     def dies(self, path: Path, error: BaseException) -> None:
         """Called when the script has ended with this exception; its trace is at `path`."""
-
-
-class Finder(Protocol):
-    """Calls `stop` when something is found in a recording, until `rest`."""
-
-    def watch(self, recording: Recording, stop: Callable[[], None]) -> None: ...
-    def rest(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ class WatchedTrace:
     def name(self) -> str:
         return self.trace.path.name
 
-    @property
     def is_over(self) -> bool:
         return self.state is LiveState.ENDED
 

@@ -63,7 +63,7 @@ def test_the_program_notices_nothing_and_its_values_are_there(
     always = {"first": 1 << 20, "share": 1, "most": 1 << 20}
     monkeypatch.setattr(step_summaries, "PARAMETERS", always)
     alone = trained()
-    with gradscope.record(**limits) as recording:
+    with gradscope.record(on="torch", **limits) as recording:
         watched = trained()
     trace: Trace = recording.trace()
     rows = [*trace.rows(StepSummary)]
