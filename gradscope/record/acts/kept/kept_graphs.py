@@ -10,6 +10,7 @@ Nothing is kept alive.
 from __future__ import annotations
 
 import sys
+from array import array
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ class KeptGraphs:
     def __init__(self, torch: Any, acts: ActNotes) -> None:
         self._tensor, self._module = torch.Tensor, torch.nn.Module
         self._acts = acts
-        self._ends: list[int] = []  # of steps: the engine's mark then
+        self._ends = array("q")  # of steps: the engine's mark then
         self._threads: set[int] = set()  # that ended them; of several, steps overlap
         self._looks = 0
         self._next = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ class Steps:
         """Likewise, before it begins."""
         self.joined: JoinedRows | None = None
         """Decides which steps share a row."""
-        self.moments: list[int] = []
+        self.moments = array("q")
         """The start of each step."""
         self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
         self._ids = count()
