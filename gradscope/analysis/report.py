@@ -109,7 +109,7 @@ class Report:
     waits: RankWaits = NO_WAITS  # of a merged trace
     ranks: tuple[RanksAlike, ...] = ()  # of a merged trace: groups that did the same
     compiled: CompiledFacts = NOTHING_COMPILED
-    run: LongRun | None = None  # all steps, also those that were left out
+    run: LongRun | None = None  # `steps`: all that ran; `measured`: step, loss, not_finite of some
     known: tuple[Finding, ...] = ()  # found, and listed in the file of known findings
     gone: int = 0  # how many findings of that file were not found
     faults: tuple[Fault, ...] = ()  # rules, and other parts, that could not run

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from enum import IntEnum
+from math import isfinite
 from typing import Any
 
 from gradscope.analysis.findings import Finding
 from gradscope.analysis.report import Report
+from gradscope.analysis.timing.long_run import LongRun
 from gradscope.render.text import visible_json
 
 VERSION = 1
@@ -36,9 +38,23 @@ def report_json(report: Report, notes: tuple[str, ...]) -> str:
         "lines": [asdict(line) for line in report.lines],
         "waits": asdict(report.waits),
         "ranks": [asdict(each) for each in report.ranks],
+        "run": None if report.run is None else _run(report.run),
         "compiled": _named(asdict(report.compiled)),
     }
     return visible_json(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _run(run: LongRun) -> dict[str, Any]:
+    """How many steps ran, and what was measured of some; a loss that is not finite is null."""
+    measured = [
+        {
+            "step": each.number,
+            "loss": each.row.loss if each.has_loss and isfinite(each.row.loss) else None,
+            "not_finite": each.what,
+        }
+        for each in run.measured
+    ]
+    return {"steps": run.steps, "measured": measured}
 
 
 def _named(value: Any) -> Any:
