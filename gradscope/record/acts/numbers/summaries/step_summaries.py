@@ -159,8 +159,8 @@ class StepSummaries:
         began = perf_counter_ns()
         with self._look.unseen():
             step = self._step()
-            for tensor in tensors:
-                if tensor.numel() == 1 and (value := self._value(tensor)) is not None:
+            for root in tensors:  # a GradientEdge has no value
+                if _is_single(root) and (value := self._value(root)) is not None:
                     step.roots.append(value)
         self._spent += perf_counter_ns() - began
 
@@ -329,3 +329,8 @@ class StepSummaries:
 
 def _array(numbers: list[int]) -> Any:
     return np.array(numbers, np.int64)
+
+
+def _is_single(root: Any) -> bool:
+    """Whether a root of a backward is a tensor with one element."""
+    return hasattr(root, "numel") and root.numel() == 1
