@@ -26,7 +26,7 @@ from gradscope.trace.trace import Trace
 OF_THE_WHOLE = frozenset(("ids", "clock_base", "cut_off", "lost"))
 """Facts of ranks that only a merged trace has."""
 
-TELLS = ("thread", "task", "node", "tensor", "span", "leaf", "group")
+TELLS = ("thread", "task", "node", "tensor", "span", "leaf", "group", "step")
 """Columns that show the rank of a row without an id, the most reliable first."""
 
 
