@@ -34,7 +34,7 @@ class Pen:
 
     def __init__(self, file: int, path: str | os.PathLike[str] = "") -> None:
         self.failure: OSError | None = None
-        self._file, self.path, self._identity = file, path, identity_of(file)
+        self._file, self._path, self._identity = file, path, identity_of(file)
         self._pieces: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -65,6 +65,13 @@ class Pen:
             if identity_of(self._file) == self._identity:
                 os.close(self._file)
 
+    def read(self, start: int, end: int) -> bytes:
+        """What is in this part of the file. Raises OSError if the file is not at its path."""
+        self.wait()
+        with open(self._again(os.O_RDONLY), "rb") as file:  # noqa: PTH123  a descriptor
+            file.seek(start)
+            return file.read(end - start)
+
     def cut(self, size: int) -> None:
         """Truncate the file here."""
         os.ftruncate(self._open(), size)
@@ -74,11 +81,15 @@ class Pen:
         with suppress(OSError):
             if identity_of(self._file) == self._identity:
                 return self._file
-        again = os.open(self.path, os.O_WRONLY)
+        self._file = self._again(os.O_WRONLY)
+        return self._file
+
+    def _again(self, flags: int) -> int:
+        """A new descriptor of the file, if it is still at its path."""
+        again = os.open(self._path, flags)
         if identity_of(again) != self._identity:
             os.close(again)
             raise OSError(errno.EBADF, "the program closed the trace file, and it no longer exists")
-        self._file = again
         return again
 
     def _has_thread(self) -> bool:

@@ -212,6 +212,23 @@ def test_a_graph_from_a_step_that_is_gone_can_still_be_used(tmp_path: Path) -> N
                 assert ((ids < 0) | (target.positions(ids) >= 0)).all()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_trace_that_the_program_removes_disturbs_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], *, replaced: bool
+) -> None:
+    path = tmp_path / "t.json"
+    with gradscope.record(path, keep=2):
+        train(10)
+        path.unlink()
+        if replaced:
+            path.write_text("of the program")
+        train(10)
+
+    assert path.exists() == replaced
+    assert not replaced or path.read_text() == "of the program"
+    assert capfd.readouterr().err == ""
+
+
 def test_keep_must_not_be_negative() -> None:
     with pytest.raises(UsageError, match="keep must not be negative, but is -1"):
         gradscope.record(keep=-1)

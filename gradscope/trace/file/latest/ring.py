@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
 from threading import Thread
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
@@ -184,14 +184,15 @@ class RingWriter(FileWriter):
             thread.join()
 
     def _rewrite(self, step: int, tensors: Array) -> None:
-        with self._writing:
+        with self._writing, suppress(OSError):  # the program removed the file: it only grows
             if self._has_failed():
                 return
             segments, old = list(self._segments), self._old(step)
             if old == 0 or self._written.size <= segments[0].at.size:
                 return
-            while self._lasting and segments[0].at.size - self._lasting[-1].size < SMALL:
-                segments.insert(0, Segment(segments[0].step, self._lasting.pop()))
+            before = list(self._lasting)
+            while before and segments[0].at.size - before[-1].size < SMALL:
+                segments.insert(0, Segment(segments[0].step, before.pop()))
                 old += 1
             ends = [part.at for part in segments[1:]] + [self._written]
             first, text = segments[0].at, self._text_from(segments[0].at)
@@ -199,8 +200,9 @@ class RingWriter(FileWriter):
                 self._lines(text[part.at.text - first.text : end.text - first.text], part.at, end)
                 for part, end in zip(segments, ends, strict=True)
             ]
-            del self._entries[first.lines :]
             self._pen.cut(first.size)
+            self._lasting = before
+            del self._entries[first.lines :]
             self._written = replace(
                 self._written, size=first.size, text=first.text, lines=first.lines
             )
@@ -232,12 +234,8 @@ class RingWriter(FileWriter):
 
     def _text_from(self, start: WriteProgress) -> bytes:
         """The text of the file from here on."""
-        self._pen.wait()
-        size = self._written.size - start.size
-        with Path(self._pen.path).open("rb") as file:
-            file.seek(start.size)
-            packed = file.read(size)
-        return b"".join(unpacked(BytesIO(packed), size))
+        packed = self._pen.read(start.size, self._written.size)
+        return b"".join(unpacked(BytesIO(packed), len(packed)))
 
     def _lines(self, text: bytes, start: WriteProgress, end: WriteProgress) -> Windows:
         """The lines of blocks in a part of the file, by window."""
