@@ -10,22 +10,14 @@ WORKS_FOR_ITSELF = "own work"
 """A span in which gradscope does its own work in the middle of the program."""
 
 
-def is_nested(frame: FrameType) -> bool:
-    """Whether the function of this frame is called from within another call of it."""
-    code, caller = frame.f_code, frame.f_back
-    while caller is not None and caller.f_code is not code:
-        caller = caller.f_back
-    return caller is not None
+def is_nested(frame: FrameType, of: object = None) -> bool:
+    """Whether the function of this frame is called from within another call of it.
 
-
-def is_within_own(frame: FrameType, of: object) -> bool:
-    """Whether the function of this frame is called from within another call of it for `of`.
-
-    So it is for `super().step()` in the `step` of an optimizer, which is then one step.
+    `of`: from within a call with this `self`, as `super().step()` in the `step` of an optimizer.
     """
     code, caller = frame.f_code, frame.f_back
     while caller is not None:
-        if caller.f_code is code and caller.f_locals.get("self") is of:
+        if caller.f_code is code and (of is None or caller.f_locals.get("self") is of):
             return True
         caller = caller.f_back
     return False

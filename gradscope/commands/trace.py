@@ -181,8 +181,7 @@ def _live(
     from gradscope.debug.live.made import debugger, level_for
 
     needed = level_for(breaks, level)
-    if needed != level:
-        say(f"recording at level {needed}, which --break {' or '.join(breaks)} needs")
+    _say_level(needed, level, f"--break {' or '.join(breaks)}", say)
     ends = None if waited is None else waited.ends()
     return debugger(breaks, inside, execute, where, screen=screen, mourns=pm, ends=ends), needed
 
@@ -197,9 +196,14 @@ def _waited(
 
     waited = Waited(names)
     needed = waited.level(level)
-    if needed != level:
-        say(f"recording at level {needed}, which --stop-on {waited.words} needs")
+    _say_level(needed, level, f"--stop-on {waited.words}", say)
     return waited, needed
+
+
+def _say_level(needed: str, level: str, option: str, say: "Callable[[str], None]") -> None:
+    """Say which level is recorded, if an option needs another one than was requested."""
+    if needed != level:
+        say(f"recording at level {needed}, which {option} needs")
 
 
 def _around(
@@ -214,8 +218,7 @@ def _around(
     needed = level if waited is None else waited.level(level)
     if {*told} - {"exception"} and needed in ("graph", "engine"):
         needed = "values"
-    if needed != level:
-        say(f"recording at level {needed}, which --around {' and '.join(names or ())} needs")
+    _say_level(needed, level, f"--around {' and '.join(names or ())}", say)
     return told, None if waited is None else waited.ends(), needed
 
 

@@ -13,7 +13,14 @@ import numpy as np
 from gradscope.errors import RecordingError, UnreadableTraceError
 from gradscope.trace.assemble import assemble, taken_from
 from gradscope.trace.file.compression import packer, unpacked
-from gradscope.trace.file.file_lines import ACCEPTED, FIRST, block_lines, header, window_line
+from gradscope.trace.file.file_lines import (
+    ACCEPTED,
+    FIRST,
+    block_lines,
+    header,
+    may_begin,
+    window_line,
+)
 from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.latest.let_go import lets_go, without_missing
 from gradscope.trace.file.opening import is_being_written, private
@@ -80,8 +87,7 @@ def is_trace(path: str | PathLike[str]) -> bool:
     path = Path(path)
     with path.open("rb") as file:
         beginning = next(unpacked(file, path.stat().st_size), b"")
-    start = header((0, 0)).partition(b"[")[0]
-    return beginning[: len(start)] == start[: len(beginning)]
+    return may_begin(beginning)
 
 
 def decode(text: bytes) -> Trace:

@@ -36,6 +36,11 @@ class Block:
     amend: bool = False
     common: int = field(default=NONE, compare=False)  # its number among those that files share
 
+    def take(self, rows: Integers) -> Block:
+        """The rows at these positions."""
+        data = {name: take(column, rows) for name, column in self.data.items()}
+        return Block(self.table, len(rows), data, self.amend)
+
 
 class Strings:
     """The interned text of a trace, by string id. Id 0 and NONE are the empty string."""

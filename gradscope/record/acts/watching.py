@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gradscope.program_listener import is_within_own
+from gradscope.program_listener import is_nested
 from gradscope.record.acts.data.of_given import GivenActs
 from gradscope.record.acts.data.of_loaders import LoaderActs
 from gradscope.record.acts.kept.kept_graphs import KeptGraphs
@@ -95,7 +95,7 @@ class WatchedActs:
 
     def stepped(self, optimizer: Any, frame: FrameType) -> None:
         """Called after an optimizer has written its parameters, in a call on this frame."""
-        if self._optimizers is not None and self.acts.on and not is_within_own(frame, optimizer):
+        if self._optimizers is not None and self.acts.on and not is_nested(frame, optimizer):
             self.acts.guarded(self._stepped, optimizer, frame)
 
     def _stepped(self, optimizer: Any, frame: FrameType) -> None:

@@ -77,13 +77,23 @@ def zstandard() -> Any:
     return package
 
 
+def is_zstd(beginning: bytes) -> bool:
+    """Whether a text that is compressed with zstd begins like this."""
+    return beginning.startswith(ZSTD) or is_skipped(beginning)
+
+
+def is_skipped(frame: bytes) -> bool:
+    """Whether this is the beginning of a zstd frame that readers skip."""
+    return frame[1:4] == struct.pack("<I", SKIPPED)[1:]
+
+
 def unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
     """The text of an open file of this size, piece by piece, decompressed if necessary."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(GZIP):
         pieces = _gunzipped(file)
-    elif magic == ZSTD or (len(magic) == 4 and magic[1:] == struct.pack("<I", SKIPPED)[1:]):
+    elif is_zstd(magic):
         pieces = _unzstd(file)
     else:
         while piece := file.read(CHUNK):

@@ -38,7 +38,7 @@ import orjson
 from gradscope.errors import FutureTraceError, UnreadableTraceError
 from gradscope.trace.assemble import default
 from gradscope.trace.file import column_text
-from gradscope.trace.ragged import Ragged, take
+from gradscope.trace.ragged import Ragged
 from gradscope.trace.schema import VERSION
 from gradscope.trace.schema.declare import TABLES, columns
 from gradscope.trace.table import Block
@@ -75,6 +75,12 @@ _SEAL: Final = re.compile(rb',"crc32":(\d{1,10})}$')
 def header(version: tuple[int, int]) -> bytes:
     """The first line."""
     return b'{"format":"%s","version":[%d,%d],"blocks":[\n' % (FORMAT.encode(), *version)
+
+
+def may_begin(text: bytes) -> bool:
+    """Whether a trace may begin with this text, which may be shorter than its first line."""
+    start = header((0, 0)).partition(b"[")[0]
+    return text[: len(start)] == start[: len(text)]
 
 
 def read_header(line: bytes) -> tuple[int, int]:
@@ -143,8 +149,7 @@ def block_lines(blocks: Iterable[Block]) -> Iterator[tuple[Block, bytes]]:
 
 def _halves(block: Block) -> Iterator[Block]:
     for rows in np.array_split(np.arange(block.rows), 2):
-        data = {name: take(column, rows) for name, column in block.data.items()}
-        yield Block(block.table, len(rows), data, block.amend)
+        yield block.take(rows)
 
 
 def block_line(block: Block) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import struct
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from gradscope.errors import MissingProgramError, UnreadableTraceError
-from gradscope.trace.file.compression import FREE, GZIP, RATIO, SKIPPED, ZSTD, zstandard
-from gradscope.trace.file.file_lines import LONGEST, header, read_block, read_header, unseal
+from gradscope.trace.file.compression import FREE, GZIP, RATIO, is_skipped, is_zstd, zstandard
+from gradscope.trace.file.file_lines import LONGEST, may_begin, read_block, read_header, unseal
 from gradscope.trace.text import quoted_path
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ BEFORE: Final = 64
 PIECE: Final = 1 << 14
 """Bytes that are decompressed at once: they may stand for a thousand times as many."""
 TOO_MANY: Final = f"it decompresses to more than {RATIO} times as many bytes: it is not a trace"
-SKIPPABLE: Final = struct.pack("<I", SKIPPED)
 
 
 class GrowingTrace:
@@ -83,7 +81,7 @@ class GrowingTrace:
         for line, place in self._lines(file):
             if len(line) > LONGEST:
                 raise UnreadableTraceError("a line is too long, so it is not a trace")
-            if self._place == 0 and not _may_begin(line):
+            if self._place == 0 and not may_begin(line):
                 read_header(line)  # raises
             if not line.endswith(b"\n"):
                 return  # it is being written
@@ -122,7 +120,7 @@ class GrowingTrace:
             return  # it is not known yet what it is
         if magic.startswith(GZIP):
             yield from self._packed(file, lambda: zlib.decompressobj(31))
-        elif magic == ZSTD or magic[1:] == SKIPPABLE[1:]:
+        elif is_zstd(magic):
             decompressor = zstandard().ZstdDecompressor(max_window_size=1 << 27)
             yield from self._packed(file, decompressor.decompressobj)
         else:
@@ -143,7 +141,7 @@ class GrowingTrace:
     def _pieces(self, file: BinaryIO, unpacker: Any) -> Iterator[tuple[bytes, int]]:
         place, packed = self._place, b""
         while packed := packed or file.read(PIECE):
-            if len(packed) >= 4 and packed[1:4] == SKIPPABLE[1:]:
+            if is_skipped(packed):
                 packed += file.read(max(8 - len(packed), 0))
                 length = 8 + int.from_bytes(packed[4:8], "little")
                 place += length
@@ -165,12 +163,6 @@ class GrowingTrace:
             packed = member.unused_data or packed
             place -= len(packed)
             yield bytes(text), place
-
-
-def _may_begin(line: bytes) -> bool:
-    """Whether this is the first line of a trace, or the beginning of one."""
-    start = header((0, 0)).partition(b"[")[0]
-    return line[: len(start)] == start[: len(line)]
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -26,7 +26,9 @@ from gradscope.trace.shorthand.seen import SeenTask
 from gradscope.trace.shorthand.tables import ARRIVED, OPERAND
 
 if TYPE_CHECKING:
-    from gradscope.trace.shorthand.short_columns import ShortColumns
+    from numpy.typing import NDArray
+
+    from gradscope.trace.shorthand.short_columns import Ints, ShortColumns
     from gradscope.trace.table import Block
 
 SAME = (Accumulation.STOLEN, Accumulation.CLONED)
@@ -190,6 +192,13 @@ def _replaced(short: Mapping[str, Sequence[Block]]) -> dict[int, tuple[set[int],
     return found
 
 
+def floats_of(bits: Ints, wide: Ints) -> NDArray[np.float64]:
+    """Floats from their bits: of 64-bit floats where `wide` is not 0, else of 32-bit floats."""
+    with np.errstate(invalid="ignore"):  # half of a double may be a signaling NaN
+        single = bits.astype(np.int32).view(np.float32).astype(np.float64)
+    return np.where(wide != 0, bits.view(np.float64), single)
+
+
 def _block(looks: ShortColumns, rows: Sequence[LookRow], make: type[Block]) -> Block | None:
     if not rows:
         return None
@@ -201,10 +210,7 @@ def _block(looks: ShortColumns, rows: Sequence[LookRow], make: type[Block]) -> B
     for name in ("op", "task", "step", "count", "nan", "posinf", "neginf", "zero"):
         data[name] = looks[name][look]
     for name in ("min", "max", "mean", "rms"):
-        bits = looks[name]
-        with np.errstate(invalid="ignore"):  # half of a double may be a signaling NaN
-            single = bits.astype(np.int32).view(np.float32).astype(np.float64)
-        data[name] = np.where(looks["wide"] != 0, bits.view(np.float64), single)[look]
+        data[name] = floats_of(looks[name], looks["wide"])[look]
     finite = data["count"] - data["nan"] - data["posinf"] - data["neginf"]
     with np.errstate(over="ignore"):  # may overflow for finite values
         data["norm"] = data["rms"] * np.sqrt(np.maximum(finite, 0))

@@ -42,9 +42,15 @@ def test_what_is_committed_can_be_read_before_the_file_is_closed(
 
 
 def test_a_new_file_is_a_readable_trace_at_once(tmp_path: Path) -> None:
-    FileWriter(tmp_path / "trace.json")
+    writer = FileWriter(tmp_path / "trace.json")
 
-    (note,) = load(tmp_path / "trace.json").notes
+    trace = load(tmp_path / "trace.json")
+    (note,) = trace.notes
+    assert note.startswith("still being recorded: this is what was written until")
+    assert (trace.truncated, trace.event_count, trace.lost) == (True, 0, 0)
+    copied = tmp_path / "copied.json"  # nobody writes it
+    copied.write_bytes(writer.path.read_bytes())
+    (note,) = load(copied).notes
     assert note.startswith("truncated: 0 events recovered, 0 bytes lost; the end of the run may be")
     assert not os.access(tmp_path / "trace.json", os.X_OK)
 

@@ -17,7 +17,7 @@ from gradscope.analysis.ranks.merging.facts import facts_of_all, shared_rows
 from gradscope.analysis.ranks.whose import listed
 from gradscope.errors import UsageError
 from gradscope.trace.assemble import assemble
-from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, take
+from gradscope.trace.ragged import Data, Integers, Ragged, concatenate
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String, Thread
 from gradscope.trace.schema.declare import Column, Row, columns
 from gradscope.trace.table import Block, Table
@@ -235,9 +235,7 @@ def _in_order_of_seq(block: Block) -> Block:
     """The block; rows of events are sorted by `seq` over all ranks."""
     if not block.table.startswith("event."):
         return block
-    order = np.argsort(np.asarray(block.data["seq"]), kind="stable")
-    data = {key: take(cells, order) for key, cells in block.data.items()}
-    return Block(block.table, block.rows, data)
+    return block.take(np.argsort(np.asarray(block.data["seq"]), kind="stable"))
 
 
 def _ids_of(rank: _Rank) -> dict[str, tuple[int, int]]:

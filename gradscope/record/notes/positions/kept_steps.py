@@ -7,6 +7,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gradscope.record.notes.positions.spikes import Spikes
+from gradscope.trace.file.latest.let_go import LET_GO
 from gradscope.trace.schema import NONE
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
     from gradscope.trace.file.latest.ring import RingWriter
     from gradscope.trace.ragged import Integers
-
-
-LET_GO = "let_go"
-"""The fact about the run that says that a recording lets steps go, and how many."""
 
 
 class Flushing(Protocol):

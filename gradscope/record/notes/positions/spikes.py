@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscope.trace.schema import Place, Value
+from gradscope.trace.shorthand.short_looks import floats_of
 from gradscope.trace.shorthand.tables import ARRIVED, ShortLook
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Spikes:
         """Take the norms of gradients from rows that are written."""
         if row is ShortLook:
             chosen = np.flatnonzero(np.asarray(columns["place"]) == ARRIVED)
-            rms = _floats(*(np.asarray(columns[name])[chosen] for name in ("rms", "wide")))
+            rms = floats_of(*(np.asarray(columns[name])[chosen] for name in ("rms", "wide")))
         elif row is Value:
             chosen = np.flatnonzero(np.asarray(columns["place"]) == Place.GRAD)
             rms = np.asarray(columns["rms"], np.float64)[chosen]
@@ -56,10 +57,3 @@ class Spikes:
                 found = True
             self._usual.append(norm)
         return found
-
-
-def _floats(bits: Any, wide: Any) -> Any:
-    """Floats from their bits, of 64 or 32 bits each: see `short.look`."""
-    bits = bits.astype(np.int64)
-    narrow = bits.astype(np.uint32).view(np.float32).astype(np.float64)
-    return np.where(wide.astype(bool), bits.view(np.float64), narrow)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradscope.trace.file.file_lines import block_lines, read_block, unseal
 from gradscope.trace.file.index import IndexEntry, entry
-from gradscope.trace.ragged import Ragged, concatenate, take
+from gradscope.trace.ragged import Ragged, concatenate
 from gradscope.trace.schema.declare import NONE
 from gradscope.trace.table import Block
 
@@ -48,7 +48,9 @@ def lasting(lines: Iterable[Line], tensors: Array, window: int) -> Iterator[Line
     ]
     storages = _storages([block for block in blocks if block.table == "tensor"], tensors)
     kept = [
-        block if block.table in LASTING else _part(block, _kept(block, tensors, storages))
+        block
+        if block.table in LASTING
+        else block.take(np.flatnonzero(_kept(block, tensors, storages)))
         for block in blocks
     ]
     for block, line in block_lines(map(_latest, _joined([each for each in kept if each.rows]))):
@@ -63,16 +65,9 @@ def _latest(block: Block) -> Block:
     ids = tensors.values if isinstance(tensors, Ragged) else tensors
     latest = np.zeros(block.rows, np.bool_)
     latest[block.rows - 1 - np.unique(ids[::-1], return_index=True)[1]] = True
-    part = _part(block, latest)
+    part = block.take(np.flatnonzero(latest))
     gone = {name: np.full(part.rows, NONE) for name in ("step", "task") if name in part.data}
     return Block(part.table, part.rows, {**part.data, **gone})
-
-
-def _part(block: Block, kept: Array) -> Block:
-    """These rows of a block."""
-    rows = np.flatnonzero(kept)
-    data = {name: take(column, rows) for name, column in block.data.items()}
-    return Block(block.table, len(rows), data, block.amend)
 
 
 def _joined(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradscope.trace.schema.declare import Row
 
 LET_GO: Final = "let_go"
+"""The fact about the run that says that a recording lets steps go, and how many."""
 
 OWNERS: Final = {
     "edge": ("node",), "saved": ("node",), "version": ("storage",), "shard": ("tensor",),
