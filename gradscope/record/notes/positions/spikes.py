@@ -10,7 +10,7 @@ import numpy as np
 
 from gradscope.trace.schema import Place, Value
 from gradscope.trace.shorthand.short_looks import floats_of
-from gradscope.trace.shorthand.tables import ARRIVED, ShortLook
+from gradscope.trace.shorthand.tables import ShortLook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,10 @@ BEFORE, LEAST = 100, 20
 
 
 class Spikes:
-    """Compares the norm of all gradients of a step with the median of the steps before it."""
+    """Compares the norm of all gradients that nodes receive in a step with the usual one.
+
+    That is the median of the steps before it.
+    """
 
     def __init__(self) -> None:
         self._squares: defaultdict[int, float] = defaultdict(float)
@@ -32,14 +35,13 @@ class Spikes:
 
     def hear(self, row: type[Row], columns: Mapping[str, Any]) -> None:
         """Take the norms of gradients from rows that are written."""
-        if row is ShortLook:
-            chosen = np.flatnonzero(np.asarray(columns["place"]) == ARRIVED)
-            rms = floats_of(*(np.asarray(columns[name])[chosen] for name in ("rms", "wide")))
-        elif row is Value:
-            chosen = np.flatnonzero(np.asarray(columns["place"]) == Place.GRAD)
-            rms = np.asarray(columns["rms"], np.float64)[chosen]
-        else:
+        if row not in (ShortLook, Value):
             return
+        chosen = np.flatnonzero(np.asarray(columns["place"]) == Place.NODE_INPUT)
+        if row is ShortLook:
+            rms = floats_of(*(np.asarray(columns[name])[chosen] for name in ("rms", "wide")))
+        else:
+            rms = np.asarray(columns["rms"], np.float64)[chosen]
         count, step = (np.asarray(columns[name])[chosen] for name in ("count", "step"))
         squares = rms * rms * count
         for number, square in zip(step.tolist(), squares.tolist(), strict=True):
