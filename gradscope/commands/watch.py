@@ -31,7 +31,7 @@ def watch(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Show how a recording goes on, until it ends or Ctrl-C is pressed.
+    """Show how a recording goes on while the program runs.
 
     On a terminal the lines are replaced; in a pipe or a file each look adds a line per trace. Only
     what was written since the last look is read.

@@ -26,7 +26,9 @@ def test_commands_stand_in_the_order_of_work_each_with_its_whole_summary(run: Li
     ]
     shown = dict(line for line in lines if line)
 
-    assert list(shown)[:7] == ["trace", "inspect", "view", "render", "timeline", "debug", "diff"]
+    assert list(shown)[:8] == [
+        "trace", "inspect", "view", "render", "timeline", "debug", "watch", "diff",
+    ]  # fmt: skip
     assert shown == {
         name: command.help.partition("\n")[0].strip() for name, command in COMMANDS.items()
     }

@@ -81,7 +81,7 @@ def ask(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Ask many traces at once: all ranks, runs and steps of a folder of Parquet files."""
+    """Answer questions about an exported folder of traces."""
     from gradscope.fleet.asking.engine import needs_packages
     from gradscope.fleet.asking.folder import fleet_at
 

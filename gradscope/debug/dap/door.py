@@ -5,8 +5,10 @@ A debugger runs any code that its client asks for, and everybody on the machine 
 port; a web page in a browser can do so too. So a new client may send two things, `initialize` and
 then `launch` or `attach` with the token. Anything else closes its connection unanswered: another
 request, a line of HTTP, more than MOST_BYTES, more than SECONDS in all. If more than MOST_CLIENTS
-wait here, the oldest of them is closed, so that none of them can keep an editor out. A socket in
-the file system asks for no token: it has mode 0600, so only its owner can connect.
+wait here, the oldest of them is closed, so that none of them can keep an editor out. A client with
+a wrong token receives a reply. Its connection stays open until it closes it, because closing a
+socket with unread data discards the reply. A socket in the file system asks for no token: it has
+mode 0600, so only its owner can connect.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import selectors
 import socket
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -124,9 +125,9 @@ class Door:
         try:
             client.sendall(guest.takes(client.recv(MOST_BYTES)))
         except RefusedError as refused:
-            with suppress(OSError):
-                client.sendall(refused.said)
-            self._dismiss(client)
+            if not (refused.said and _answered(client, refused.said)):
+                self._dismiss(client)
+            guest.is_refused = True
         except OSError:  # it is gone, or does not read replies
             self._dismiss(client)
         if not guest.is_known:
@@ -152,14 +153,16 @@ class _Guest:
         self.until = time.monotonic() + SECONDS
         self.held = b""  # data without a reply so far
         self._bytes = 0
-        self.answered = self.is_known = False
+        self.answered = self.is_known = self.is_refused = False
 
     def takes(self, received: bytes) -> bytes:
         """Check received data. Returns the reply."""
-        self.held += received
         self._bytes += len(received)
         if not received or self._bytes > MOST_BYTES:
             raise RefusedError
+        if self.is_refused:
+            return b""
+        self.held += received
         answer = b""
         while not self.is_known and (found := _first_message(self.held)) is not None:
             message, length = found
@@ -177,6 +180,16 @@ class _Guest:
             else:
                 raise RefusedError
         return answer
+
+
+def _answered(client: socket.socket, said: bytes) -> bool:
+    """Send the last reply. False if the client is gone."""
+    try:
+        client.sendall(said)
+        client.shutdown(socket.SHUT_WR)
+    except OSError:
+        return False
+    return True
 
 
 def _is_same(given: str, token: str) -> bool:

@@ -133,6 +133,20 @@ def test_a_wrong_token_is_refused_in_words_and_hung_up_on(visit: Visit, token: A
     assert not visit.editor.done()
 
 
+def test_a_refused_client_gets_its_reply_though_it_goes_on_sending(visit: Visit) -> None:
+    with visit.client() as client:
+        client.sendall(framed("attach", token="guessed"))
+        answer = client.recv(MOST_BYTES)
+        for _ in range(3):
+            client.sendall(framed("disconnect"))
+        client.shutdown(socket.SHUT_WR)
+        while more := client.recv(MOST_BYTES):
+            answer += more
+
+    assert b"needs the token" in answer
+    assert not visit.editor.done()
+
+
 def test_an_editor_comes_in_with_all_that_it_sent(visit: Visit) -> None:
     first = visit.comes_in()
 

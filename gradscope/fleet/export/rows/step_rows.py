@@ -22,6 +22,8 @@ from gradscope.trace.trace import Trace
 
 MOST_LEFT_OUT = 1_000_000
 """Steps that were not recorded have a row each if there are not more than these."""
+TOO_LARGE = 1 << 63
+"""A cell holds a smaller number. A damaged trace may have a step that lasts longer."""
 
 
 def step_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
@@ -41,7 +43,7 @@ def step_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
 
     def fact(name: str) -> FleetCells:
         found = [getattr(facts[s.id], name) if s.id in facts else NONE for s in chosen]
-        return ids(column(found))
+        return ids(column([each if abs(each) < TOO_LARGE else NONE for each in found]))
 
     waits, loss, rate = collective_times(trace), losses(trace), _rates(trace)
     ops, real = Counter(trace.table(Op)["step"].tolist()), [step.id for step in chosen]

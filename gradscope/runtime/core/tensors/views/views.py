@@ -92,9 +92,9 @@ def _new_accumulator(tensor: Tensor, meta: AutogradMeta) -> Node:
         node = held() if held is not None else None
         if node is None:
             node = upward.accumulator(tensor)
-            meta.hold_accumulator(node)
-            if probe.here is not None:
+            if probe.here is not None:  # before other threads see the node
                 probe.here.accumulator(node)
+            meta.hold_accumulator(node)
         return node
 
 
