@@ -307,10 +307,10 @@ def test_who_does_not_give_the_token_changes_nothing(tmp_path: Path) -> None:
     """The program does not begin, and nothing is run in it, before the editor has come."""
     with started(tmp_path, "gradscope") as (process, port, token):
         stranger = Client(port)
-        stranger.send("setFunctionBreakpoints", breakpoints=[{"name": "backward"}])
-        stranger.send("configurationDone")
-        stranger.send("evaluate", expression="py open('owned', 'w')", context="repl")
-        with pytest.raises((AssertionError, ConnectionError)):
+        with pytest.raises((AssertionError, ConnectionError)):  # closed before, or after all
+            stranger.send("setFunctionBreakpoints", breakpoints=[{"name": "backward"}])
+            stranger.send("configurationDone")
+            stranger.send("evaluate", expression="py open('owned', 'w')", context="repl")
             stranger._next()
         stranger.close()
         client = begun(port, token, tmp_path / "train.py", 5)
