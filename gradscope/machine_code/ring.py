@@ -46,6 +46,14 @@ class Reader:
             sleep(A_MOMENT)
         raise AssertionError
 
+    def since(self, count: int) -> tuple[Ints, int]:
+        """The rows from a former number of rows on, and how many are lost or not complete."""
+        last = int(self._counted[0])
+        first = max(count, last - len(self._rows))
+        rows = self._between(first, last)
+        whole = rows[:, self._stamp] == np.arange(first + 1, last + 1)
+        return rows[whole], first - count + int(np.count_nonzero(~whole))
+
     def again(self, stamps: Ints) -> Ints:
         """The current rows with these stamps; a row may have been overwritten by another."""
         return self._rows[(stamps - 1) % len(self._rows)]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gradscope.record.notes.own_time import OwnTimeClock
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
+    from gradscope.watch.called.spans import MadeCalls
     from gradscope.watch.in_place.faults import Faults
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")
@@ -60,6 +61,18 @@ COUNTED = frozenset(
 UNKNOWN = NONE - 1
 
 
+class ObservedCalls(Protocol):
+    """The calls of an engine, as they are observed."""
+
+    def count(self) -> int:
+        """The number of calls so far."""
+        ...
+
+    def made_since(self, count: int) -> MadeCalls | None:
+        """The calls of this thread since then that created nodes; None: some are lost."""
+        ...
+
+
 class EngineLook(NamedTuple):
     """Access to the tensors and modules of an engine."""
 
@@ -85,6 +98,8 @@ class EngineLook(NamedTuple):
     """The known leaves that are alive."""
     hooks_nodes: tuple[tuple[Any, str], ...] = ()
     """The functions that register hooks of nodes, and where they are."""
+    calls: ObservedCalls | None = None
+    """The observed calls; None: not observed, or in the trace anyway."""
 
 
 def made_at(made_of: Callable[[Any], Any]) -> Callable[[Any], int | None]:

@@ -9,17 +9,15 @@ import random
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any, TypeGuard
-from zlib import crc32
 
 import numpy as np
 
 from gradscope.errors import leave_no_frame
+from gradscope.record.acts.of_checkpoints import CheckpointActs
 from gradscope.record.acts.stand_ins import StandIn, Tell, asked
 from gradscope.record.notes.local_names import variables_of
 from gradscope.record.notes.sites import caller_of
 from gradscope.trace.schema import (
-    NONE,
-    CheckpointAct,
     ClipAct,
     CopiedAct,
     GradOffAct,
@@ -29,7 +27,7 @@ from gradscope.trace.schema import (
 from gradscope.watch.in_place.by_identity import attributes, parameters_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import CodeType, FrameType
 
     from gradscope.record.acts.notes import ActNotes
@@ -82,10 +80,7 @@ class ProgramActs:
             where = "__init__" if name == "set_grad_enabled" else "__enter__"
             home, never = getattr(torch, name), set[int]()
             yield StandIn(home, where, _off_by(torch, name, never), inside=True, never=never)
-        drawn = _generators(torch, self._acts)
-        checkpoint = getattr(torch.utils, "checkpoint", None)  # old versions import it on demand
-        if checkpoint is not None:
-            yield StandIn(checkpoint, "checkpoint", _checkpointed(drawn), look=drawn)
+        yield from CheckpointActs(torch, self._acts).stand_ins()
         yield StandIn(torch, "manual_seed", _seeded, inside=True)
         yield StandIn(random, "seed", _seeded_of("random"))
         yield StandIn(np.random, "seed", _seeded_of("numpy"))
@@ -208,37 +203,6 @@ def _has_a_path(distribution: Any) -> bool:
     if not getattr(distribution, "has_rsample", False):
         return False
     return any(getattr(each, "requires_grad", False) for each in vars(distribution).values())
-
-
-def _generators(torch: Any, acts: ActNotes) -> Callable[..., dict[str, Any]]:
-    """Reads the states of random generators, by their owner."""
-
-    def states(*_: Any) -> dict[str, Any]:
-        own = torch.default_generator.get_state()  # its memory is there as long as it is
-        keys, place = np.random.get_state()[1:3]  # type: ignore[index]  # noqa: NPY002
-        return {
-            "torch": bytes(acts.look.memory(own) or b""),
-            "random": random.getstate(),
-            "numpy": (keys.tobytes(), place),
-        }
-
-    return states
-
-
-def _checkpointed(states: Callable[..., dict[str, Any]]) -> Tell:
-    def tell(
-        acts: ActNotes, frame: FrameType, told: Any, _given: tuple[Any, ...], more: dict[str, Any]
-    ) -> None:
-        before, after = told[0], states()
-        act = CheckpointAct(
-            reentrant=more.get("use_reentrant") is not False,
-            keeps_random=bool(more.get("preserve_rng_state", True)),
-            random=NONE if acts.generator is None else crc32(before["torch"]),
-            drew=tuple(whose for whose, state in before.items() if state != after[whose]),
-        )
-        acts.note(act, frame)
-
-    return tell
 
 
 DYNAMO = "torch/_compile.py", "torch/_dynamo/eval_frame.py"

@@ -38,6 +38,8 @@ class StandIn(NamedTuple):
     looks: bool = True  # `tell` reads tensors
     look: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
     """Called before the call; its result is passed to `tell`, with that of the call."""
+    gives: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] | None = None
+    """Called with the result of `look` and the arguments; returns those to call with."""
 
 
 class StandIns:
@@ -78,7 +80,7 @@ class StandIns:
     def _told(self, own: Any, stand_in: StandIn) -> Any:
         acts, is_compiling, getframe = self._acts, self._is_compiling, sys._getframe
         tell, inside, before = stand_in.tell, stand_in.inside, stand_in.before
-        never, look = stand_in.never, stand_in.look
+        never, look, gives = stand_in.never, stand_in.look, stand_in.gives
         guarded = acts.guarded if stand_in.looks else acts.looked
 
         def call(*given: Any, **more: Any) -> Any:
@@ -95,7 +97,10 @@ class StandIns:
                     guarded(tell, acts, frame, None, given, more)
                     return own(*given, **more)
                 seen = None if look is None else acts.looked(look, given, more)
-                result = own(*given, **more)
+                passed = given
+                if gives is not None:
+                    passed = acts.looked(gives, seen, given) or given
+                result = own(*passed, **more)
                 told = result if look is None else (seen, result)
                 guarded(tell, acts, frame, told, given, more)
             except BaseException as error:

@@ -94,6 +94,7 @@ class PyTorchSource:
             listener.tensor, listener.modules.known, list, unseen, stands_for,
             made_at(watcher.graph.record_of), perf_counter_ns, memory, address,
             listener.tensors.leaves, ((torch.autograd.Function, "_register_hook"),),
+            watcher.calls,
         )  # fmt: skip
         session.acts.start(torch, look)
         summaries = watcher.engine.summary = watcher.modules.summary = session.acts.summaries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradscope.trace.schema.acts import ActFacts, act
-from gradscope.trace.schema.declare import NONE, Floats, Ints, Text, Texts
+from gradscope.trace.schema.declare import NONE, Floats, Ints, Ns, Text, Texts
 
 # Optimizers and schedules -----------------------------------------------------------------------
 
@@ -116,6 +116,19 @@ class CheckpointAct(ActFacts):
     keeps_random: bool = False
     random: int = NONE  # as in `act.step`, before the forward
     drew: Texts = ()  # generators its forward drew from: torch, random, numpy
+
+
+@act("recompute")
+class RecomputeAct(ActFacts):
+    """A recompute differed from the forward of its checkpoint (`of`).
+
+    `tensors`: the parameters that were written between the two. If there are none, the calls that
+    created nodes differ: the first one of each that does.
+    """
+
+    forward: Text = ""  # the call of the forward; empty: it had no more
+    recompute: Text = ""  # the call of the recompute; empty: it had no more
+    begin: Ns = 0  # when that of the forward began; 0: none
 
 
 @act("seed")

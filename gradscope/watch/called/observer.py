@@ -39,6 +39,7 @@ from gradscope.watch.called.made import (
     result_begins,
     result_ends,
 )
+from gradscope.watch.called.spans import MadeCalls, made_since
 from gradscope.watch.called.writes import (
     ALLOWED,
     IS_ON as WATCHES_WRITES,
@@ -229,6 +230,14 @@ class CallObserver:
     def read(self) -> CalledRead:
         """The calls that have begun since the last reading."""
         return CalledRead(*self._reader.read())
+
+    def count(self) -> int:
+        """The number of calls so far, for `made_since`."""
+        return int(_state[0])
+
+    def made_since(self, count: int) -> MadeCalls | None:
+        """The calls of this thread since then that created nodes; None: some are lost."""
+        return made_since(self._reader, count)
 
     def lines(self, rows: Ints) -> Ints:
         """The places of these calls, which were just read (call_places.py); needs `all_calls`."""
