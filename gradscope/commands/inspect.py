@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, MaybeTracePaths, Plain, Rank, Width
+from gradscope.commands.options.fixing import AppliesFixes, ShowsFixes, show_fixes
 from gradscope.commands.options.output import load, terminal, working, write_bytes
 from gradscope.commands.options.questions import (
     ANode,
@@ -23,7 +24,6 @@ from gradscope.commands.options.questions import (
     WhoHolds,
     WhyNone,
     WhyThen,
-    answer_to,
     one_asked,
     show_answer,
 )
@@ -130,6 +130,8 @@ def inspect(
     compiled: WhatCompiled = False,
     roofline: Limits = False,
     explain: Explain = None,
+    fix: ShowsFixes = False,
+    apply: AppliesFixes = False,
     rank: Rank = None,
     rows: Rows = None,
     everything: Everything = False,
@@ -152,30 +154,29 @@ def inspect(
         "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
         "captured": captured, "compiled": compiled, "roofline": roofline,
     })  # fmt: skip
-    if asked is not None and shape in {SARIF, GITHUB}:
-        raise UsageError(f"--format {shape} is for findings; an answer has --json")
-    loaded = load(trace, rank)
+    _check(shape, fix=fix, apply=apply, asked=asked is not None)
+    loaded, many = load(trace, rank), 0 if everything else rows
     if asked is not None:
-        with working():
-            answer = answer_to(loaded, asked)
-        show_answer(answer, asked, out, 0 if everything else rows, as_json=shape == JSON)
+        show_answer(loaded, asked, out, many, as_json=shape == JSON)
         return
     with working():
         report = chosen.report(loaded)
-    asked_for = everything or rows is not None
-    times = asked_for or not _has_warnings(report)
-    many = 0 if everything else rows or ROWS
-    note = chosen.choice.note
-    shown = _Shown(shape, many, times, known is not None, note, fits=not asked_for)
-    _show(report, loaded, shown, out)
+    if fix:
+        report = show_fixes(loaded, report, out, apply=apply)
+    else:
+        _show(report, loaded, chosen, _shown_as(report, shape, many), out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
 
 
-def _has_warnings(report: "Report") -> bool:
-    from gradscope.analysis.findings import Severity
-
-    return bool(report.at_least(Severity.WARNING))
+def _check(shape: str, *, fix: bool, apply: bool, asked: bool) -> None:
+    """Raise UsageError for options that cannot be combined."""
+    if asked and shape in {SARIF, GITHUB}:
+        raise UsageError(f"--format {shape} is for findings; an answer has --json")
+    if apply and not fix:
+        raise UsageError("--apply writes what --fix shows: add --fix")
+    if fix and (asked or shape != TEXT):
+        raise UsageError("--fix shows findings as text; with --json they have it as `rewrite`")
 
 
 @dataclass(frozen=True)
@@ -214,12 +215,21 @@ class _Shown:
     shape: str
     rows: int  # 0: all
     times: bool  # tables of them
-    baseline: bool
-    chosen: str  # which rules a file chose; ""
     fits: bool  # tables only if the whole report fits into the terminal
 
 
-def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> None:
+def _shown_as(report: "Report", shape: str, rows: int | None) -> _Shown:
+    """How to show a report; `rows`: as many lines as were asked for, 0: all."""
+    from gradscope.analysis.findings import Severity
+
+    asked_for = rows is not None
+    times = asked_for or not report.at_least(Severity.WARNING)
+    return _Shown(shape, ROWS if rows is None else rows, times, fits=not asked_for)
+
+
+def _show(
+    report: "Report", trace: "Trace", chosen: _Chosen, shown: _Shown, out: "Terminal"
+) -> None:
     from gradscope.render.reports import About
     from gradscope.render.reports.github import annotation_lines
     from gradscope.render.reports.json import report_json
@@ -227,13 +237,14 @@ def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> N
     from gradscope.render.views.report import report_lines
 
     folder, root = str(trace.meta.get("cwd", "")), os.environ.get("GITHUB_WORKSPACE", "")
-    notes = (*trace.notes, *[shown.chosen] * bool(shown.chosen))
-    about = About(notes, folder, root, shown.baseline)
+    note = chosen.choice.note
+    notes = (*trace.notes, *[note] * bool(note))
+    about = About(notes, folder, root, chosen.known is not None)
     if shown.shape == TEXT:
         kind = report, out.width, out.charset, shown.rows
-        text = [*report_lines(*kind, times=shown.times, note=shown.chosen)]
+        text = [*report_lines(*kind, times=shown.times, note=note)]
         if shown.fits and shown.times and len(text) >= out.height:
-            text = [*report_lines(*kind, times=False, note=shown.chosen)]
+            text = [*report_lines(*kind, times=False, note=note)]
         out.show([*text, *_goes_on(trace, out)])
         return
     if shown.shape == GITHUB:

@@ -8,7 +8,13 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable
 
+from gradscope.analysis.findings import Rewrite
+from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.source.functions import is_named, last_name, parsed
+
+OTHER_DIM = "check which dim is meant: the loss and the training will change"
+OTHER_ALIASES = "other names of the same tensor will not see the write"
+"""Why a rewritten line needs a person."""
 
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -93,6 +99,26 @@ def code_of(line: str) -> str:
 def instead(new: str, old: str) -> str:
     """The advice to write one line instead of another, both without comments."""
     return f"write `{code_of(new)}` instead of `{code_of(old)}`"
+
+
+def rewritten(site: Site, new: str, unsafe: str = "") -> Rewrite | None:
+    """A line written anew, for `--fix`; None if `new` is empty or the same.
+
+    `unsafe`: why a person must decide. Leave it empty only if the new line keeps everything but the
+    fault: values, random numbers, names and types.
+    """
+    code = code_of(new)
+    return (
+        Rewrite(site, code, unsafe) if site.file and code not in ("", code_of(site.text)) else None
+    )
+
+
+def as_call(site: Site) -> Rewrite | None:
+    """`model.eval()` for the line `model.eval`, which only names the method."""
+    code = code_of(site.text)
+    statement = one_statement(code)
+    named = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Attribute)
+    return rewritten(site, f"{code}()") if named else None
 
 
 def guarded(line: str, names: Iterable[str], guard: str) -> str:
@@ -189,6 +215,31 @@ def kept_detached(line: str) -> str:
         ):
             return code_of(line).replace(f"({of.id})", f"({of.id}.detach())")
     return ""
+
+
+def detached(line: str) -> str:
+    """`losses.append(loss.detach())` for the line `losses.append(loss)`; "" where it is not clear.
+
+    Also `total += loss.detach()` for `total += loss`.
+    """
+    text = code_of(line)
+    match one_statement(text):
+        case ast.Expr(value=ast.Call(args=[ast.Name() | ast.Attribute() | ast.Call() as value])):
+            pass
+        case ast.AugAssign(value=value) | ast.Assign(value=value) if not isinstance(
+            value,
+            ast.Dict | ast.List | ast.Set | ast.Constant,  # filled elsewhere
+        ):
+            pass
+        case _:
+            return ""
+    end = value.end_col_offset
+    if not text.isascii() or end is None:
+        return ""
+    simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    part = text[value.col_offset : end]
+    part = part if simple else f"({part})"
+    return f"{text[: value.col_offset]}{part}.detach(){text[end:]}"
 
 
 def one_statement(line: str) -> ast.stmt | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from textwrap import dedent
 
-from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Finding, Rewrite, Severity
 from gradscope.analysis.identity.fingerprints import Fingerprints
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
@@ -40,6 +40,7 @@ class Found:
     certainty: Certainty = Certainty.CERTAIN
     severity: Severity | None = None  # None: the rule's
     parameters: frozenset[int] = frozenset()  # tensors whose missing gradient it explains
+    rewrite: Rewrite | None = None  # see `own_line.rewritten`
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ class Rule:
                 certainty=found.certainty,
                 id=ids.next(found.site, found.evidence, found.message),
                 parameters=tuple(sorted(found.parameters)),
+                rewrite=found.rewrite,
             )
 
 
