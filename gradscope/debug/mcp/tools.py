@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +59,15 @@ class TraceTools:
                 except UnreadableTraceError as error:
                     row["unreadable"] = str(error)
                 else:
-                    keys = ("script", "level", "source", "started", "exit_code")
+                    keys = (
+                        "script",
+                        "level",
+                        "producer",
+                        "rank",
+                        "world_size",
+                        "exit",
+                        "exit_code",
+                    )
                     row |= {key: meta[key] for key in keys if key in meta}
                 rows.append(row)
             return _text({"traces": rows, "more": len(every) - len(rows)})
@@ -174,7 +183,11 @@ def _answer(answer: Answer, trace: Trace) -> dict[str, Any]:
 
 
 def _short(value: object) -> object:
-    if value is None or isinstance(value, bool | int | float):
+    if (
+        value is None
+        or isinstance(value, bool | int)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
         return value
     text = str(value)
     return text if len(text) <= WIDEST else f"{text[:WIDEST]}…"

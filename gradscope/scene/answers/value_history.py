@@ -38,7 +38,7 @@ def value_history(trace: Trace, wanted: str) -> Answer:
     chosen = np.flatnonzero(values["tensor"] == row.id) if len(values) else np.zeros(0, np.int64)
     of, notes = "", ()
     same = _same_line(trace, row)
-    if len(same) > len(chosen) and not row.requires_grad * row.leaf:
+    if len(same) > len(chosen) and not (row.leaf and row.requires_grad):
         chosen = same
         of = f" of {plural(len(same), 'call')}{at(site_of_row(trace, Op, row.op))}"
     lines = tuple(_lines(trace, chosen))
@@ -68,12 +68,12 @@ def _lines(trace: Trace, chosen: Ids) -> Iterator[str]:
     values = trace.table(Value).take(chosen[np.argsort(trace.table(Value)["t"][chosen])])
     for each in values:
         step = numbers.get(each.step)
-        where = "before the steps" if step is None else f"step {step}"
+        where = "" if step is None else f"step {step}, "
         place = site_of_row(trace, Op, each.op) if each.op != NONE else None
         if place is None and each.node != NONE and each.place != Place.GRAD:
             place = site_of_row(trace, Node, each.node)
         what = PLACES.get(Place(each.place), "value")
-        yield f"{where}, {what}{at(place) if place else ''}: {_numbers(each)} (value {each.id})"
+        yield f"{where}{what}{at(place) if place else ''}: {_numbers(each)} (value {each.id})"
 
 
 def _numbers(each: Value) -> str:
