@@ -16,10 +16,16 @@ OTHER_DIM = "check which dim is meant: the loss and the training will change"
 OTHER_ALIASES = "other names of the same tensor will not see the write"
 """Why a rewritten line needs a person."""
 
+WITHOUT_ARGUMENTS = frozenset(
+    ("zero_grad", "eval", "train", "backward", "detach_", "requires_grad_")
+)
+"""Methods of PyTorch that can be called without arguments."""
+
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
 
 LONGEST_LINE = 500
+FILLED_ELSEWHERE = (ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Constant)
 Change = Callable[[ast.Call, str], str | None]
 
 
@@ -116,9 +122,11 @@ def rewritten(site: Site, new: str, unsafe: str = "") -> Rewrite | None:
 def as_call(site: Site) -> Rewrite | None:
     """`model.eval()` for the line `model.eval`, which only names the method."""
     code = code_of(site.text)
-    statement = one_statement(code)
-    named = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Attribute)
-    return rewritten(site, f"{code}()") if named else None
+    match one_statement(code):
+        case ast.Expr(value=ast.Attribute(attr=method)):
+            unsafe = "" if method in WITHOUT_ARGUMENTS else "it may need arguments"
+            return rewritten(site, f"{code}()", unsafe)
+    return None
 
 
 def guarded(line: str, names: Iterable[str], guard: str) -> str:
@@ -227,19 +235,16 @@ def detached(line: str) -> str:
         case ast.Expr(value=ast.Call(args=[ast.Name() | ast.Attribute() | ast.Call() as value])):
             pass
         case ast.AugAssign(value=value) | ast.Assign(value=value) if not isinstance(
-            value,
-            ast.Dict | ast.List | ast.Set | ast.Constant,  # filled elsewhere
+            value, FILLED_ELSEWHERE
         ):
             pass
         case _:
             return ""
-    end = value.end_col_offset
-    if not text.isascii() or end is None:
-        return ""
+    raw, end = text.encode(), value.end_col_offset
+    before, part, after = raw[: value.col_offset], raw[value.col_offset : end], raw[end:]
     simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-    part = text[value.col_offset : end]
-    part = part if simple else f"({part})"
-    return f"{text[: value.col_offset]}{part}.detach(){text[end:]}"
+    part = part if simple else b"(%s)" % part
+    return (before + part + b".detach()" + after).decode()
 
 
 def one_statement(line: str) -> ast.stmt | None:

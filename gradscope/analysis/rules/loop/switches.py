@@ -181,8 +181,11 @@ def inference_tensors(trace: Trace) -> Iterator[Found]:
             why="such tensors can never be part of a graph; those created under no_grad can",
             fix=_no_grad_instead(site.text),
             certainty=Certainty.INFERRED,
-            rewrite=rewritten(site, site.text.replace("inference_mode", "no_grad")),
+            rewrite=rewritten(site, site.text.replace(INFERENCE, "torch.no_grad()")),
         )
+
+
+INFERENCE = "torch.inference_mode()"
 
 
 def _no_grad_instead(text: str) -> str:

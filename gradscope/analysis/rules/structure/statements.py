@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.findings import Certainty, Evidence, Rewrite
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
@@ -108,16 +108,16 @@ def _modes(acts: Acts) -> Iterator[Found]:
             why="each module has its own mode; train() and eval() also set those of all modules "
             f"inside{_times(found)}",
             fix=f"write `{owner}.{mode}()` instead of `{_code(site)}`",
-            rewrite=rewritten(site, f"{owner}.{mode}()", _if_computed(site)),
+            rewrite=_in_mode(site, f"{owner}.{mode}()"),
         )
 
 
-def _if_computed(site: Site) -> str:
-    """Why `net.training = flag` is not rewritten as a call of one mode; "" for True and False."""
+def _in_mode(site: Site, call: str) -> Rewrite | None:
+    """The call instead of `net.training = False`; None for a value that is computed."""
     match one_statement(_code(site)):
         case ast.Assign(targets=[_], value=ast.Constant()):
-            return ""
-    return "the mode is computed"
+            return rewritten(site, call)
+    return None
 
 
 def _times(found: list[Done[AssignedAct]]) -> str:
