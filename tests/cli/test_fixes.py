@@ -74,7 +74,6 @@ TOTAL = IN_A_LOOP.format(
             "recompute-differs",
             "            x = checkpoint(block, x, use_reentrant=False)",
         ),
-        ("mode", zoo("mode_of_the_outermost_only"), "no-effect", ""),
     ],
 )
 def test_what_is_written_takes_the_finding_out_of_the_next_trace(
@@ -98,13 +97,23 @@ def test_what_is_written_takes_the_finding_out_of_the_next_trace(
     changed = [
         line for line, old in zip(now.split("\n"), program.split("\n"), strict=True) if line != old
     ]
-    assert len(changed) == 1
-    assert new in ("", changed[0])
+    assert changed == [new]
     assert stat.S_IMODE(script.stat().st_mode) == 0o750
     assert sorted(each.name for each in tmp_path.iterdir() if each.suffix == ".py") == [script.name]
 
     trace.unlink()
     assert slug not in rules(recorded(tmp_path, name, now))
+
+
+def test_a_mode_that_nothing_sets_back_is_not_written(run: Line, tmp_path: Path) -> None:
+    """`model.eval()` alone would leave dropout off in the training that follows."""
+    program = zoo("mode_of_the_outermost_only")
+    trace = recorded(tmp_path, "mode", program)
+
+    ran = run("inspect", "--fix", "--apply", trace)
+
+    assert "(GS707 no-effect): not safe: the mode of all modules inside stays" in ran.out
+    assert trace.with_suffix(".py").read_text(encoding="utf-8") == program
 
 
 @pytest.fixture

@@ -16,10 +16,12 @@ OTHER_DIM = "check which dim is meant: the loss and the training will change"
 OTHER_ALIASES = "other names of the same tensor will not see the write"
 """Why a rewritten line needs a person."""
 
-WITHOUT_ARGUMENTS = frozenset(
-    ("zero_grad", "eval", "train", "backward", "detach_", "requires_grad_")
-)
-"""Methods of PyTorch that can be called without arguments."""
+MODE_STAYS = "the mode of all modules inside stays: check where it is set back"
+CALLED = {
+    "zero_grad": "", "backward": "", "train": "", "detach_": "", "requires_grad_": "",
+    "eval": MODE_STAYS,
+}  # fmt: skip
+"""Methods that need no arguments, and why a call of them needs a person."""
 
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -124,8 +126,7 @@ def as_call(site: Site) -> Rewrite | None:
     code = code_of(site.text)
     match one_statement(code):
         case ast.Expr(value=ast.Attribute(attr=method)):
-            unsafe = "" if method in WITHOUT_ARGUMENTS else "it may need arguments"
-            return rewritten(site, f"{code}()", unsafe)
+            return rewritten(site, f"{code}()", CALLED.get(method, "it may need arguments"))
     return None
 
 

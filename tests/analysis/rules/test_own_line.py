@@ -5,6 +5,7 @@ import pytest
 from gradscope.analysis.findings import Rewrite
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.own_line import (
+    MODE_STAYS,
     as_call,
     carried_detached,
     detached,
@@ -97,7 +98,8 @@ def test_what_a_line_stores_is_detached(line: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "unsafe"),
     [
-        ("model.eval  # for the test", "model.eval()", ""),
+        ("optimizer.zero_grad  # each step", "optimizer.zero_grad()", ""),
+        ("model.eval", "model.eval()", MODE_STAYS),
         ("ema.update", "ema.update()", "it may need arguments"),
         ("model.eval; n = 1", None, ""),
         ("model.eval()", None, ""),

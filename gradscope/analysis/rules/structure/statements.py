@@ -11,7 +11,7 @@ from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
-from gradscope.analysis.rules.own_line import as_call, code_of, one_statement, rewritten
+from gradscope.analysis.rules.own_line import MODE_STAYS, as_call, code_of, one_statement, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.misspelt import Misspelt, misspelt
@@ -116,7 +116,7 @@ def _in_mode(site: Site, call: str) -> Rewrite | None:
     """The call instead of `net.training = False`; None for a value that is computed."""
     match one_statement(_code(site)):
         case ast.Assign(targets=[_], value=ast.Constant()):
-            return rewritten(site, call)
+            return rewritten(site, call, MODE_STAYS)
     return None
 
 
