@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
-from gradscope.errors import UsageError
+from gradscope.errors import GradscopeError, UsageError
 from gradscope.trace.load_save import is_trace, load
 from gradscope.trace.shortcomings import GROWING
 from gradscope.trace.trace import Trace
@@ -84,3 +84,5 @@ def _is_trace(path: Path) -> bool:
         return is_trace(path)
     except OSError:
         return False
+    except GradscopeError:
+        return True  # its package is missing, which the error of `load` says

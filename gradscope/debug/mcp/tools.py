@@ -13,7 +13,7 @@ from gradscope.analysis.report import inspect
 from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import require, rules_near
 from gradscope.debug.mcp.served_folder import ServedFolder
-from gradscope.errors import UnknownNameError, UnreadableTraceError
+from gradscope.errors import GradscopeError, UnknownNameError
 from gradscope.fleet.asking.engine import needs_packages
 from gradscope.fleet.asking.folder import Asked, fleet_at
 from gradscope.fleet.asking.free_sql import answered, first_rows
@@ -56,7 +56,7 @@ class TraceTools:
                 row: dict[str, Any] = {"file": self._folder.named(path)}
                 try:
                     meta = load(path, (Meta,)).meta
-                except UnreadableTraceError as error:
+                except GradscopeError as error:
                     row["unreadable"] = str(error)
                 else:
                     keys = (
