@@ -17,6 +17,7 @@ from gradscope import __version__
 from gradscope.commands.check import check
 from gradscope.commands.debugging.dap import dap
 from gradscope.commands.debugging.debug import debug
+from gradscope.commands.debugging.mcp import mcp
 from gradscope.commands.diff import diff
 from gradscope.commands.fleet.across_ranks import audit, merge
 from gradscope.commands.fleet.ask import ask
@@ -125,6 +126,7 @@ _add(
     no_args_is_help=True,
 )
 _add(dap, "gradscope dap")
+_add(mcp, "gradscope mcp traces/")
 _add(warmup, "gradscope warmup")
 
 

@@ -50,6 +50,15 @@ def known_rows(*rows: tuple[str, int]) -> tuple[Evidence, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What to write instead of one line of the program."""
+
+    site: Site  # that line
+    code: str  # the new one, without its indentation and comment
+    unsafe: str = ""  # why a person must decide; "" if nothing but the fault changes
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One problem in one sentence, with its reason and its fix."""
 
@@ -67,3 +76,4 @@ class Finding:
     ranks: tuple[int, ...] = ()  # of a merged trace, those that have it
     steps: tuple[int, ...] = field(default=(), compare=False)  # numbers of those of its evidence
     function: str = field(default="", compare=False)  # of the line, as in "Head.forward"
+    rewrite: Rewrite | None = field(default=None, compare=False)  # `fix` as a line, if it is one

@@ -17,7 +17,7 @@ from gradscope.analysis.ranks.alike import RanksAlike, ranks_alike
 from gradscope.analysis.ranks.findings import of_each_rank
 from gradscope.analysis.ranks.waits import NO_WAITS, RankWaits, rank_waits
 from gradscope.analysis.rules import all_rules
-from gradscope.analysis.rules.registry import Rule, choose
+from gradscope.analysis.rules.registry import Rule, choose, is_named
 from gradscope.analysis.timing.by_line import LineTiming, timing_by_line
 from gradscope.analysis.timing.durations import Timing, timing_by_node_name, timing_by_op
 from gradscope.analysis.timing.long_run import LongRun
@@ -131,7 +131,7 @@ def inspect(
     ignore: Sequence[str] = (),
     known: str | PathLike[str] | None = None,
 ) -> Report:
-    """Check a trace, or a trace file, with all rules or with those selected by id or slug.
+    """Check a trace, or a trace file, with all rules or those of an id, slug or prefix (`GS4`).
 
     `known` is a file of findings that are known already; `findings` holds only others.
     """
@@ -139,7 +139,9 @@ def inspect(
     before = frozenset[str]() if known is None else known_ids(known)
     several = "ranks" in trace.meta
     chosen = [
-        rule for rule in choose(all_rules(), rules, ignore) if rules or several or not rule.across
+        rule
+        for rule in choose(all_rules(), rules, ignore)
+        if several or not rule.across or is_named(rule, rules)
     ]
     able = [rule for rule in chosen if rule.can_check(trace)]
     guard = Guard()

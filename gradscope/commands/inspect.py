@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradscope.commands.options.arguments import Everything, MaybeTracePaths, Plain, Rank, Width
+from gradscope.commands.options.fixing import AppliesFixes, ShowsFixes, show_fixes
 from gradscope.commands.options.output import load, terminal, working, write_bytes
 from gradscope.commands.options.questions import (
     ANode,
@@ -23,14 +24,20 @@ from gradscope.commands.options.questions import (
     WhoHolds,
     WhyNone,
     WhyThen,
-    answer_to,
     one_asked,
     show_answer,
+)
+from gradscope.commands.options.settings import (
+    DEFAULT,
+    Choice,
+    names_in,
+    settings_here,
+    severities_and_rules,
 )
 from gradscope.errors import ExitCode, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.text import Text
 
@@ -44,7 +51,7 @@ if TYPE_CHECKING:
 _finding_option = partial(typer.Option, rich_help_panel="Findings")
 _output_option = partial(typer.Option, rich_help_panel="Output")
 TEXT, JSON, SARIF, GITHUB = FORMATS = ("text", "json", "sarif", "github")
-NEVER, EVERY = "never", "all"
+EVERY = "all"
 ReportFormat = Annotated[
     str,
     _output_option(
@@ -57,8 +64,8 @@ ReportFormat = Annotated[
 FailOn = Annotated[
     list[str] | None,
     _finding_option(
-        help="Exit with 1 on: error, warning (the default; includes errors), note, never, or a "
-        "rule. Can be given several times.",
+        help="Exit with 1 on: error, warning (the default; includes errors), note, never, or "
+        "rules (GS401, GS4, graph-cut). Can be given several times.",
         metavar="WHAT",
     ),
 ]
@@ -81,13 +88,16 @@ AsJson = Annotated[bool, _output_option("--json", help="Same as --format json.")
 OnlyRules = Annotated[
     list[str] | None,
     _finding_option(
-        help="Check only this rule (GS401 or graph-cut). Can be given several times.",
-        metavar="RULE",
+        "--select",
+        "--rule",
+        help="Check only these rules (GS401, GS4 for all that begin so, or graph-cut), and not "
+        "those that pyproject.toml chooses. Can be given several times.",
+        metavar="RULE,…",
     ),
 ]
 NotRules = Annotated[
     list[str] | None,
-    _finding_option(help="Do not check this rule. Can be given several times.", metavar="RULE"),
+    _finding_option(help="Do not check these rules. Can be given several times.", metavar="RULE,…"),
 ]
 Explain = Annotated[
     str | None,
@@ -101,7 +111,7 @@ Explain = Annotated[
 def inspect(
     trace: MaybeTracePaths = None,
     json: AsJson = False,
-    rule: OnlyRules = None,
+    select: OnlyRules = None,
     ignore: NotRules = None,
     format: ReportFormat = TEXT,
     fail_on: FailOn = None,
@@ -120,6 +130,8 @@ def inspect(
     compiled: WhatCompiled = False,
     roofline: Limits = False,
     explain: Explain = None,
+    fix: ShowsFixes = False,
+    apply: AppliesFixes = False,
     rank: Rank = None,
     rows: Rows = None,
     everything: Everything = False,
@@ -133,44 +145,45 @@ def inspect(
         return
     if not trace:
         raise UsageError("inspect needs a trace: gradscope inspect TRACE")
-    shape, chosen = _shape(format, json=json), _Chosen(rule or [], ignore or [], known, write_known)
-    fails = _what_fails(fail_on or ["warning"])
+    shape = _shape(format, json=json)
+    options = Choice(names_in(select), names_in(ignore), names_in(fail_on))
+    chosen = _Chosen(options.over(settings_here()), known, write_known)
+    fails = _what_fails(chosen.choice.fail_on or [DEFAULT])
     asked = one_asked({
         "node": node, "tensor": tensor, "op": op, "why_none": why_none, "grad_of": grad_of,
         "who_holds": who_holds, "order": order, "hooks": hooks, "memory": memory,
         "captured": captured, "compiled": compiled, "roofline": roofline,
     })  # fmt: skip
-    if asked is not None and shape in {SARIF, GITHUB}:
-        raise UsageError(f"--format {shape} is for findings; an answer has --json")
-    loaded = load(trace, rank)
+    _check(shape, fix=fix, apply=apply, asked=asked is not None)
+    loaded, many = load(trace, rank), 0 if everything else rows
     if asked is not None:
-        with working():
-            answer = answer_to(loaded, asked)
-        show_answer(answer, asked, out, 0 if everything else rows, as_json=shape == JSON)
+        show_answer(loaded, asked, out, many, as_json=shape == JSON)
         return
     with working():
         report = chosen.report(loaded)
-    asked_for = everything or rows is not None
-    times = asked_for or not _has_warnings(report)
-    many = 0 if everything else rows or ROWS
-    shown = _Shown(shape, many, times, known is not None, fits=not asked_for)
-    _show(report, loaded, shown, out)
+    if fix:
+        report = show_fixes(loaded, report, out, apply=apply)
+    else:
+        _show(report, loaded, chosen, _shown_as(report, shape, many), out)
     if _fails(report, fails):
         raise typer.Exit(ExitCode.FOUND)
 
 
-def _has_warnings(report: "Report") -> bool:
-    from gradscope.analysis.findings import Severity
-
-    return bool(report.at_least(Severity.WARNING))
+def _check(shape: str, *, fix: bool, apply: bool, asked: bool) -> None:
+    """Raise UsageError for options that cannot be combined."""
+    if asked and shape in {SARIF, GITHUB}:
+        raise UsageError(f"--format {shape} is for findings; an answer has --json")
+    if apply and not fix:
+        raise UsageError("--apply writes what --fix shows: add --fix")
+    if fix and (asked or shape != TEXT):
+        raise UsageError("--fix shows findings as text; with --json they have it as `rewrite`")
 
 
 @dataclass(frozen=True)
 class _Chosen:
     """Which findings are selected."""
 
-    rules: list[str]
-    ignored: list[str]
+    choice: Choice
     known: Path | None
     write_known: bool
 
@@ -181,9 +194,10 @@ class _Chosen:
     def report(self, trace: "Trace") -> "Report":
         from gradscope.analysis.report import inspect as look_over
 
+        rules, ignored = self.choice.select, self.choice.ignore
         if self.known is not None and self.write_known:
-            _write_known(self.known, look_over(trace, rules=self.rules, ignore=self.ignored))
-        return look_over(trace, rules=self.rules, ignore=self.ignored, known=self.known)
+            _write_known(self.known, look_over(trace, rules=rules, ignore=ignored))
+        return look_over(trace, rules=rules, ignore=ignored, known=self.known)
 
 
 def _shape(format: str, *, json: bool) -> str:
@@ -201,11 +215,21 @@ class _Shown:
     shape: str
     rows: int  # 0: all
     times: bool  # tables of them
-    baseline: bool
     fits: bool  # tables only if the whole report fits into the terminal
 
 
-def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> None:
+def _shown_as(report: "Report", shape: str, rows: int | None) -> _Shown:
+    """How to show a report; `rows`: as many lines as were asked for, 0: all."""
+    from gradscope.analysis.findings import Severity
+
+    asked_for = rows is not None
+    times = asked_for or not report.at_least(Severity.WARNING)
+    return _Shown(shape, ROWS if rows is None else rows, times, fits=not asked_for)
+
+
+def _show(
+    report: "Report", trace: "Trace", chosen: _Chosen, shown: _Shown, out: "Terminal"
+) -> None:
     from gradscope.render.reports import About
     from gradscope.render.reports.github import annotation_lines
     from gradscope.render.reports.json import report_json
@@ -213,18 +237,20 @@ def _show(report: "Report", trace: "Trace", shown: _Shown, out: "Terminal") -> N
     from gradscope.render.views.report import report_lines
 
     folder, root = str(trace.meta.get("cwd", "")), os.environ.get("GITHUB_WORKSPACE", "")
-    about = About(trace.notes, folder, root, shown.baseline)
+    note = chosen.choice.note
+    notes = (*trace.notes, *[note] * bool(note))
+    about = About(notes, folder, root, chosen.known is not None)
     if shown.shape == TEXT:
         kind = report, out.width, out.charset, shown.rows
-        text = [*report_lines(*kind, times=shown.times)]
+        text = [*report_lines(*kind, times=shown.times, note=note)]
         if shown.fits and shown.times and len(text) >= out.height:
-            text = [*report_lines(*kind, times=False)]
+            text = [*report_lines(*kind, times=False, note=note)]
         out.show([*text, *_goes_on(trace, out)])
         return
     if shown.shape == GITHUB:
         lines = [*annotation_lines(report, about)]
     elif shown.shape == JSON:
-        lines = [report_json(report, trace.notes)]
+        lines = [report_json(report, notes)]
     else:
         lines = [report_sarif(report, about)]
     write_bytes("".join(f"{each}\n" for each in lines).encode())
@@ -249,27 +275,19 @@ def _write_known(path: Path, report: "Report") -> None:
         raise UsageError(f"cannot write the known findings to {path}: {error.strerror}") from None
 
 
-def _what_fails(names: list[str]) -> "list[Severity | Rule]":
+def _what_fails(names: "Sequence[str]") -> "list[Severity | list[Rule]]":
     """The findings that `--fail-on` selects; none for `never`."""
-    from gradscope.analysis.findings import Severity
-    from gradscope.analysis.rules import all_rules
-    from gradscope.analysis.rules.registry import require
-
-    severities = {each.name.lower(): each for each in Severity}
     try:
-        return [
-            severities[name] if name in severities else require(all_rules(), name)
-            for name in names
-            if name != NEVER
-        ]
+        return severities_and_rules(names)
     except UnknownNameError as error:
-        raise UsageError(
-            f"--fail-on takes error, warning, note, never or a rule: {error}"
-        ) from None
+        raise UsageError(f"--fail-on takes error, warning, note, never or rules: {error}") from None
 
 
-def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
-    """Whether a finding makes the exit code 1. Raises UsageError for an unchecked rule."""
+def _fails(report: "Report", whats: "list[Severity | list[Rule]]") -> bool:
+    """Whether a finding makes the exit code 1. Raises UsageError if none of some rules was checked.
+
+    A prefix names several rules: those of them that could be checked count.
+    """
     from gradscope.analysis.findings import Severity
 
     unchecked = {each.rule: f"the rule was not checked: {each.reason}" for each in report.unchecked}
@@ -278,10 +296,11 @@ def _fails(report: "Report", whats: "list[Severity | Rule]") -> bool:
     for what in whats:
         if isinstance(what, Severity):
             failed = failed or bool(report.at_least(what))
-        elif what.id in unchecked:
-            raise UsageError(f"--fail-on {what.slug}: {unchecked[what.id]}")
+        elif all(each.id in unchecked for each in what):
+            raise UsageError(f"--fail-on {what[0].slug}: {unchecked[what[0].id]}")
         else:
-            failed = failed or any(each.rule == what.id for each in report.findings)
+            ids = {each.id for each in what}
+            failed = failed or any(each.rule in ids for each in report.findings)
     return failed
 
 

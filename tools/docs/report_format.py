@@ -16,7 +16,7 @@ from gradscope.analysis.answers.compiled_facts import (
     CompiledOp,
     RegionInside,
 )
-from gradscope.analysis.findings import Evidence, Finding
+from gradscope.analysis.findings import Evidence, Finding, Rewrite
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.program.modules import ModuleFacts
 from gradscope.analysis.program.summary import Summary
@@ -65,6 +65,7 @@ OBJECTS = (
     Finding,
     Site,
     Evidence,
+    Rewrite,
     Unchecked,
     Fault,
     Summary,

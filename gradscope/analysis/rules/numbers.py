@@ -25,7 +25,7 @@ from gradscope.analysis.nonfinite.remedies import remedy
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.nonfinite.zeros import made_zero_by
 from gradscope.analysis.ranks import received
-from gradscope.analysis.rules.own_line import guarded, instead
+from gradscope.analysis.rules.own_line import guarded, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.crossings import crossings
 from gradscope.analysis.source.files import SourceFiles
@@ -323,6 +323,7 @@ def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -
         why=why,
         fix=fix,
         certainty=Certainty.INFERRED if birth.unchecked else Certainty.CERTAIN,
+        rewrite=rewritten(place.site, better, "values near the limit will change"),
         # An Inf in the data is often intended: a mask of −Inf, the start of a minimum.
         severity=Severity.NOTE if birth.kind == "Inf" and birth.place is Place.LEAF else None,
     )

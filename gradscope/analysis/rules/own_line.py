@@ -8,12 +8,26 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable
 
+from gradscope.analysis.findings import Rewrite
+from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.source.functions import is_named, last_name, parsed
+
+OTHER_DIM = "check which dim is meant: the loss and the training will change"
+OTHER_ALIASES = "other names of the same tensor will not see the write"
+"""Why a rewritten line needs a person."""
+
+MODE_STAYS = "the mode of all modules inside stays: check where it is set back"
+CALLED = {
+    "zero_grad": "", "backward": "", "train": "", "detach_": "", "requires_grad_": "",
+    "eval": MODE_STAYS,
+}  # fmt: skip
+"""Methods that need no arguments, and why a call of them needs a person."""
 
 ASSIGNMENT = re.compile(r"^(?P<to>[\w.]+)\s*(?::[^=]+)?=\s*(?P<value>.+)$")
 BRACKETS = {"[": "]", "(": ")", "{": "}"}
 
 LONGEST_LINE = 500
+FILLED_ELSEWHERE = (ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Constant)
 Change = Callable[[ast.Call, str], str | None]
 
 
@@ -93,6 +107,27 @@ def code_of(line: str) -> str:
 def instead(new: str, old: str) -> str:
     """The advice to write one line instead of another, both without comments."""
     return f"write `{code_of(new)}` instead of `{code_of(old)}`"
+
+
+def rewritten(site: Site, new: str, unsafe: str = "") -> Rewrite | None:
+    """A line written anew, for `--fix`; None if `new` is empty or the same.
+
+    `unsafe`: why a person must decide. Leave it empty only if the new line keeps everything but the
+    fault: values, random numbers, names and types.
+    """
+    code = code_of(new)
+    return (
+        Rewrite(site, code, unsafe) if site.file and code not in ("", code_of(site.text)) else None
+    )
+
+
+def as_call(site: Site) -> Rewrite | None:
+    """`model.eval()` for the line `model.eval`, which only names the method."""
+    code = code_of(site.text)
+    match one_statement(code):
+        case ast.Expr(value=ast.Attribute(attr=method)):
+            return rewritten(site, f"{code}()", CALLED.get(method, "it may need arguments"))
+    return None
 
 
 def guarded(line: str, names: Iterable[str], guard: str) -> str:
@@ -189,6 +224,28 @@ def kept_detached(line: str) -> str:
         ):
             return code_of(line).replace(f"({of.id})", f"({of.id}.detach())")
     return ""
+
+
+def detached(line: str) -> str:
+    """`losses.append(loss.detach())` for the line `losses.append(loss)`; "" where it is not clear.
+
+    Also `total += loss.detach()` for `total += loss`.
+    """
+    text = code_of(line)
+    match one_statement(text):
+        case ast.Expr(value=ast.Call(args=[ast.Name() | ast.Attribute() | ast.Call() as value])):
+            pass
+        case ast.AugAssign(value=value) | ast.Assign(value=value) if not isinstance(
+            value, FILLED_ELSEWHERE
+        ):
+            pass
+        case _:
+            return ""
+    raw, end = text.encode(), value.end_col_offset
+    before, part, after = raw[: value.col_offset], raw[value.col_offset : end], raw[end:]
+    simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    part = part if simple else b"(%s)" % part
+    return (before + part + b".detach()" + after).decode()
 
 
 def one_statement(line: str) -> ast.stmt | None:

@@ -9,7 +9,7 @@ from gradscope.analysis.identity.sites import at, site_of
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done, Optimizer
 from gradscope.analysis.program.training import Training
-from gradscope.analysis.rules.own_line import in_holder, parameter_around
+from gradscope.analysis.rules.own_line import in_holder, parameter_around, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.cuts.no_history import NO_HISTORY
 from gradscope.analysis.rules.trained.of_no_module import of_no_module
@@ -108,6 +108,7 @@ def _hidden(training: Training) -> Iterator[Found]:
             fix=f"write `{better}`{'; ' if then else ''}{then}"
             if better
             else f"keep them in a torch.nn.{holder}{KEYS if holder.endswith('Dict') else ''}",
+            rewrite=None if then else rewritten(site, better, "state_dict() will have more keys"),
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from textwrap import dedent
 
-from gradscope.analysis.findings import Certainty, Evidence, Finding, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Finding, Rewrite, Severity
 from gradscope.analysis.identity.fingerprints import Fingerprints
 from gradscope.analysis.identity.sites import Site
 from gradscope.errors import UnknownNameError
@@ -19,6 +19,9 @@ from gradscope.trace.trace import Trace
 
 STEPS = {"": (), "each": (BETWEEN, ROWS, COMPILED), "first": (FIRST, BETWEEN, ROWS, COMPILED)}
 """What must not have been left out, for each value of `steps` of a rule."""
+
+PREFIX = "GS"
+"""The start of every id."""
 
 LEVELS = ("graph", "engine", "values", "full")
 FEW = 6
@@ -37,6 +40,7 @@ class Found:
     certainty: Certainty = Certainty.CERTAIN
     severity: Severity | None = None  # None: the rule's
     parameters: frozenset[int] = frozenset()  # tensors whose missing gradient it explains
+    rewrite: Rewrite | None = None  # see `own_line.rewritten`
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ class Rule:
                 certainty=found.certainty,
                 id=ids.next(found.site, found.evidence, found.message),
                 parameters=tuple(sorted(found.parameters)),
+                rewrite=found.rewrite,
             )
 
 
@@ -172,25 +177,30 @@ def registered() -> tuple[Rule, ...]:
 
 
 def choose(rules: Sequence[Rule], wanted: Sequence[str], ignored: Sequence[str]) -> list[Rule]:
-    """The rules selected by ids or slugs; all of them if none is named."""
+    """The rules selected by ids, slugs or prefixes of ids; all of them if none is named.
+
+    The longer name decides: of `GS4` and `GS401`, the second; of two equal ones, the ignored.
+    """
     for name in (*wanted, *ignored):
-        require(rules, name)
-    return [
-        rule
-        for rule in rules
-        if (not wanted or _is_one_of(rule, wanted)) and not _is_one_of(rule, ignored)
-    ]
+        require_some(rules, name)
+    return [rule for rule in rules if _fit(rule, wanted or (PREFIX,)) > _fit(rule, ignored)]
 
 
 def require(rules: Sequence[Rule], name: str) -> Rule:
+    """The rule with this id or slug."""
     for each in rules:
-        if _is_one_of(each, [name]):
+        if is_named(each, [name]):
             return each
     near = [f"{each.id} ({each.slug})" for each in rules_near(rules, name)[:FEW]]
     hint = f"near it: {', '.join(near)}; " * bool(near)
     raise UnknownNameError(
         f"there is no rule {name!r}; {hint}`gradscope inspect --explain all` lists every rule"
     )
+
+
+def require_some(rules: Sequence[Rule], name: str) -> list[Rule]:
+    """The rules with this id, slug or prefix of an id: `GS401`, `GS4`, `graph-cut`."""
+    return [each for each in rules if _fit(each, [name])] or [require(rules, name)]
 
 
 HELD = ("graph-kept", "graph-unused", "hook-holds-its-tensor", "output-on-ctx", "pairs-kept")
@@ -219,6 +229,16 @@ def rules_near(rules: Sequence[Rule], word: str) -> list[Rule]:
     return found or [by_slug[slug] for slug in get_close_matches(folded, [*by_slug], FEW)]
 
 
-def _is_one_of(rule: Rule, names: Sequence[str]) -> bool:
+def is_named(rule: Rule, names: Sequence[str]) -> bool:
+    """Whether its id or slug is among these names."""
     folded = {name.casefold() for name in names}
     return rule.id.casefold() in folded or rule.slug in folded
+
+
+def _fit(rule: Rule, names: Sequence[str]) -> int:
+    """How many characters of its id the best of these names has: all for a slug, 0 for none."""
+    if is_named(rule, names):
+        return len(rule.id)
+    folded = (name.upper() for name in names)
+    fits = (len(name) for name in folded if name.startswith(PREFIX) and rule.id.startswith(name))
+    return max(fits, default=0)

@@ -75,6 +75,22 @@ class SourceFiles:
             if tree is not None
         )
 
+    def rewritten(self, site: Site, code: str) -> tuple[int, list[ast.Module]] | None:
+        """The trees of all files, one of them with another line, and which one that is.
+
+        None: the line is not there, or the file cannot be read with the new one.
+        """
+        for number, file in enumerate(self._files):
+            if file.name == site.file and 0 < site.line <= len(file.lines):
+                old = file.lines[site.line - 1]
+                line = old[: len(old) - len(old.lstrip())] + code
+                lines = [*file.lines[: site.line - 1], line, *file.lines[site.line :]]
+                tree = parsed("\n".join(lines))
+                trees = [each.tree for each in self._files]
+                trees[number : number + 1] = [tree] if tree is not None else []
+                return (number, trees) if tree is not None else None
+        return None
+
     def each(self, find: Callable[[ast.Module], Iterable[F]]) -> Sequence[InSource[F]]:
         """The results of a search in each file, in order."""
         return self._once(find, lambda: self._in_each(find))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradscope.commands.options.output import write_bytes
+from gradscope.commands.options.output import working, write_bytes
 from gradscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -125,15 +125,17 @@ def answer_to(trace: Trace, asked: AskedQuestion) -> Answer:
 
 
 def show_answer(
-    answer: Answer, asked: AskedQuestion, out: Terminal, rows: int | None, *, as_json: bool
+    trace: Trace, asked: AskedQuestion, out: Terminal, rows: int | None, *, as_json: bool
 ) -> None:
-    """Show the answer on one screen, with `rows` lines in each section (0: all), or as JSON."""
+    """Answer a question on one screen, with `rows` lines in each section (0: all), or as JSON."""
     from rich.text import Text
 
     from gradscope.analysis.answers.roofline import Roofline
     from gradscope.render.terminal.roof import roof_lines
     from gradscope.render.views.answers import answer_json, answer_lines
 
+    with working():
+        answer = answer_to(trace, asked)
     if as_json:
         write_bytes(f"{answer_json(answer, asked.question, asked.of)}\n".encode())
     else:

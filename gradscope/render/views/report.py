@@ -33,9 +33,12 @@ BAD, GOOD_CODE = "Example:", "Use instead:"
 
 
 def report_lines(
-    report: Report, width: int, charset: Charset, rows: int, *, times: bool = True
+    report: Report, width: int, charset: Charset, rows: int, *, times: bool = True, note: str = ""
 ) -> Iterator[Text]:
-    """The report as text: the trace in two lines, findings, tables of times; the verdict last."""
+    """The report as text: the trace in two lines, findings, tables of times; the verdict last.
+
+    `note`: which rules were chosen, and by what.
+    """
     for number, text in enumerate(headline(report)):
         for part in wrapped(charset, text, width):
             yield line((part, BOLD if number == 0 else SOFT))
@@ -55,6 +58,8 @@ def report_lines(
             yield line((part, WARN))
     for text in _of_known(report):
         yield line((text, SOFT))
+    for part in wrapped(charset, note, width) if note else ():
+        yield line((part, SOFT))
     if tables and not times:
         yield line((TIMES, SOFT))
     for part in wrapped(charset, verdict(report, rows), width):

@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import pytest
 
+from gradscope.analysis.findings import Rewrite
+from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.own_line import (
+    MODE_STAYS,
+    as_call,
     carried_detached,
+    detached,
     guarded,
     out_of_place,
     renamed_call,
+    rewritten,
     without_call,
 )
 
@@ -70,3 +76,42 @@ def test_a_write_in_place_is_written_out_of_place(line: str, expected: str) -> N
 )
 def test_what_a_line_carries_on_is_detached(line: str, expected: str) -> None:
     assert carried_detached(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("losses.append(loss)  # kept", "losses.append(loss.detach())"),
+        ("total += loss", "total += loss.detach()"),
+        ("total = total + loss", "total = (total + loss).detach()"),
+        ('self.last["é"] = loss', 'self.last["é"] = loss.detach()'),
+        ("losses.append(a, b)", ""),
+        ("losses = []", ""),
+        ("a, b = x, y", ""),
+        ("total += loss; n += 1", ""),
+    ],
+)
+def test_what_a_line_stores_is_detached(line: str, expected: str) -> None:
+    assert detached(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "unsafe"),
+    [
+        ("optimizer.zero_grad  # each step", "optimizer.zero_grad()", ""),
+        ("model.eval", "model.eval()", MODE_STAYS),
+        ("ema.update", "ema.update()", "it may need arguments"),
+        ("model.eval; n = 1", None, ""),
+        ("model.eval()", None, ""),
+    ],
+)
+def test_a_method_that_is_only_named_is_called(line: str, code: str | None, unsafe: str) -> None:
+    site = Site("a.py:1", line, "a.py", 1)
+
+    assert as_call(site) == (None if code is None else Rewrite(site, code, unsafe))
+
+
+def test_a_line_that_stays_the_same_or_is_in_no_file_has_no_rewrite() -> None:
+    assert rewritten(Site("a.py:1", "x = 1  # one", "a.py", 1), "x = 1") is None
+    assert rewritten(Site("a.py:1", "x = 1", "a.py", 1), "") is None
+    assert rewritten(Site("", "x = 1"), "x = 2") is None

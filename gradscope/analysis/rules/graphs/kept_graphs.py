@@ -13,8 +13,11 @@ from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.graphs.retained_graphs import walked_again
-from gradscope.analysis.rules.own_line import one_statement
+from gradscope.analysis.rules.own_line import detached, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.functions import last_name
+from gradscope.analysis.source.looked_at import looked_at
 from gradscope.trace.schema import NONE, Edge, KeptAct, Node, Saved
 from gradscope.trace.trace import Trace
 
@@ -123,6 +126,9 @@ def _kept(
     others = f"; also stored at {', '.join(map(str, sites[1:]))}" if len(sites) > 1 else ""
     if also:
         others += f"; {', '.join(map(holder, also))} {'leads' if len(also) == 1 else 'lead'} there"
+    better = detached(sites[0].text)
+    shown = bool(better) and _only_shown(acts.trace, sites[0], better)
+    unsafe = "" if shown else "a loss may use what is stored"
     return Found(
         message=f"A graph is kept alive: {said}",
         site=sites[0],
@@ -130,8 +136,27 @@ def _kept(
         why=f"seen {_when(acts, act)}{f', in the last of {looks} checks' * (looks > 1)}; a tensor "
         f"that was not detached keeps the nodes of its graph alive{_let_go(acts)}{others}"
         + ("; each step adds its graph to the one before, so steps take longer and longer" * grows),
-        fix=_detached(sites[0].text) or "keep `x.item()` or `x.detach()` instead of `x`",
+        fix=instead(better, sites[0].text)
+        if better
+        else "keep `x.item()` or `x.detach()` instead of `x`",
+        rewrite=rewritten(sites[0], better, unsafe),
     )
+
+
+def _only_shown(trace: Trace, site: Site, better: str) -> bool:
+    """Whether what this line stores reaches no loss, so that it can be detached."""
+    found = trace.once(SourceFiles).rewritten(site, better)
+    if found is None:
+        return False
+    number, trees = found
+    every = (each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Call))
+    if any(last_name(each.func) == "grad" for each in every):
+        return False  # it may differentiate what is stored
+    try:
+        cuts = [each for at, each in looked_at(trees) if at == number]
+    except RecursionError:
+        return False
+    return any(each.line == site.line and each.by == "detach" for each in cuts)
 
 
 def _when(acts: Acts, act: Done[KeptAct]) -> str:
@@ -163,25 +188,3 @@ def holder(act: Done[KeptAct]) -> str:
     name, container = act.facts.name, act.facts.container
     shown = f"`.{name}`" if act.facts.attribute else f"`{name}`"
     return f"the {container} {shown}" if container else shown
-
-
-def _detached(line: str) -> str:
-    """The program's own line with `.detach()` added; "" where that is not clear."""
-    statement = one_statement(line)
-    before = ast.unparse(statement) if statement is not None else ""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        if len(call.args) != 1 or not isinstance(call.args[0], ast.Name | ast.Attribute | ast.Call):
-            return ""
-        call.args[0] = _without_history(call.args[0])
-    elif isinstance(statement, ast.AugAssign | ast.Assign):
-        if isinstance(statement.value, ast.Dict | ast.List | ast.Set | ast.Constant):
-            return ""  # an empty container, which is filled elsewhere
-        statement.value = _without_history(statement.value)
-    else:
-        return ""
-    return f"write `{ast.unparse(statement)}` instead of `{before}`"
-
-
-def _without_history(value: ast.expr) -> ast.expr:
-    return ast.Call(ast.Attribute(value, "detach", ast.Load()), [], [])

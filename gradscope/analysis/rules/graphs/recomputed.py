@@ -12,7 +12,7 @@ from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.loop import Loop
 from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.training import Training
-from gradscope.analysis.rules.own_line import code_of, instead
+from gradscope.analysis.rules.own_line import code_of, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, ActFacts, CheckpointAct, Op, RecomputeAct
 from gradscope.trace.trace import Trace
@@ -122,6 +122,7 @@ def _not_kept(loop: Loop, modes: Modes, act: Done[ActFacts], inside: list[int]) 
         "loss: "
         + (f"{len(inside)} modules drop at random" if inside else "its forward draws at random"),
         fix=instead(better, plain) if better != plain else f"remove `{NOT_KEPT}`",
+        rewrite=rewritten(site, better),
     )
 
 

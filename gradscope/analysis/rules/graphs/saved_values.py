@@ -16,6 +16,7 @@ from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.culprits import Overwritten, carried, overwritten, release, stepped
 from gradscope.analysis.program.endings import WENT_ON, went_on
 from gradscope.analysis.rules.own_line import (
+    OTHER_ALIASES,
     carried_detached,
     carried_name,
     code_of,
@@ -23,6 +24,7 @@ from gradscope.analysis.rules.own_line import (
     kept_detached,
     out_of_place,
     partly_detached,
+    rewritten,
 )
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.no_slope import following_nodes, reach
@@ -131,6 +133,7 @@ def _written(trace: Trace, error: Error, values: list[Overwritten]) -> Found:
         why=f"the backward called{at(_called(trace, error.task))} needed it, and would have "
         "computed the gradient from values that the forward pass did not have",
         fix=_out_of_place(site),
+        rewrite=rewritten(site, out_of_place(site.text), OTHER_ALIASES),
     )
     by_step = ops.has(value.op) and ops.row(value.op).phase == Phase.OPTIMIZER
     return _of_an_older_graph(trace, error, found) if by_step else found
@@ -205,6 +208,7 @@ def _by_that_line(trace: Trace, error: Error, wrote: Site, counts: str) -> Found
         why=f"{_not_seen(trace)} in this recording, but earlier writes of that line were; the "
         f"backward called{at(_called(trace, error.task))} needed it",
         fix=_out_of_place(wrote),
+        rewrite=rewritten(wrote, out_of_place(wrote.text), OTHER_ALIASES),
         certainty=Certainty.INFERRED,
     )
 

@@ -12,6 +12,7 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.by_hand import never_cleared
 from gradscope.analysis.rules.loop.lost import thrown_away
 from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
+from gradscope.analysis.rules.own_line import as_call
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.statements import named_only
 from gradscope.trace.schema import GraphTask
@@ -87,6 +88,7 @@ def _never_cleared(loop: Loop, optimizer: Optimizer) -> Iterator[tuple[Found, in
             f"{often(len(again), max(chances - 1, 1), 'steps after the first')}",
             fix=f"write `{name}.zero_grad()` before {line(site, 'loss.backward()')}",
             severity=None if 2 * len(again) >= chances - 1 else Severity.NOTE,
+            rewrite=None if named is None else as_call(named),
         ),
         fill.stack,
     )

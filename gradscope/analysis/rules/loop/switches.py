@@ -12,6 +12,7 @@ from gradscope.analysis.program.modes import Modes
 from gradscope.analysis.program.modules import module_names
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
+from gradscope.analysis.rules.own_line import rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import ActFacts, Finding, GradOffAct, GraphTask, RanAct
 from gradscope.trace.trace import Trace
@@ -180,7 +181,11 @@ def inference_tensors(trace: Trace) -> Iterator[Found]:
             why="such tensors can never be part of a graph; those created under no_grad can",
             fix=_no_grad_instead(site.text),
             certainty=Certainty.INFERRED,
+            rewrite=rewritten(site, site.text.replace(INFERENCE, "torch.no_grad()")),
         )
+
+
+INFERENCE = "torch.inference_mode()"
 
 
 def _no_grad_instead(text: str) -> str:

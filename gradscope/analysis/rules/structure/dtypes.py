@@ -12,7 +12,7 @@ from gradscope.analysis.identity.sites import Site, is_installed
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done, Origins
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
-from gradscope.analysis.rules.own_line import code_of, instead
+from gradscope.analysis.rules.own_line import code_of, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
 from gradscope.analysis.source.crossings import crossings
@@ -201,5 +201,6 @@ def _cut_off(
         why=f"{by}() drops the fractional part"
         + (": nothing is left that distinguishes these values" if len(to) == 1 else ""),
         fix=instead(better, plain) if better != plain else "keep them as floats",
+        rewrite=rewritten(site, better, "it may be meant: then the values are counts or indices"),
         severity=None if len(to) == 1 and not MEANT.search(plain) else Severity.NOTE,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradscope.analysis.findings import Evidence
+from gradscope.analysis.findings import Evidence, Rewrite
 from gradscope.analysis.program.calls import Calls
-from gradscope.analysis.rules.own_line import instead, renamed_call, without_call
+from gradscope.analysis.rules.own_line import instead, renamed_call, rewritten, without_call
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE
 from gradscope.trace.trace import Trace
@@ -73,6 +73,7 @@ def double_softmax(trace: Trace) -> Iterator[Found]:
             why=f"{_word(second)}{calls.where(given.loss)} is applied to the result of {made}; "
             f"{cause}",
             fix=_leave_out(calls, given.maker, "softmax", "log_softmax", "sigmoid"),
+            rewrite=_left_out(calls, given.maker, "softmax", "log_softmax", "sigmoid"),
         )
     yield from _of_a_distribution(calls)
 
@@ -126,6 +127,7 @@ def double_sigmoid(trace: Trace) -> Iterator[Found]:
             why="the loss applies the sigmoid to its input; for probabilities the result is 0.5 to "
             "0.73, so nothing can be predicted to be false",
             fix=_leave_out(calls, given.maker, "sigmoid", "softmax", "logsigmoid"),
+            rewrite=_left_out(calls, given.maker, "sigmoid", "softmax", "logsigmoid"),
         )
 
 
@@ -177,6 +179,7 @@ def _not_logarithms(calls: Calls, given: _Given, loss: str) -> Found:
         why=f"there is no logarithm between {made} and {loss}, so the loss is not the negative "
         "logarithm of a probability",
         fix=f"write `{line}`" if line and line != site.text else f"use {logs} instead of {made}",
+        rewrite=rewritten(site, line, OTHER_USES),
     )
 
 
@@ -191,6 +194,7 @@ def _logits_for_nll(calls: Calls, given: _Given) -> Found:
         why="there is no log_softmax between the last layer and nll_loss: the loss falls without "
         "bound while logits grow",
         fix=f"write `{line}`" if line else "use cross_entropy, or log_softmax before nll_loss",
+        rewrite=rewritten(at, line, "nll_loss may still fit other inputs of this line"),
     )
 
 
@@ -204,6 +208,7 @@ def _cut_off(calls: Calls, given: _Given) -> Found:
         why="logits below zero became zero and get no gradient, so a class whose logits are all "
         "below zero is never learned",
         fix=_leave_out(calls, given.maker, "relu"),
+        rewrite=_left_out(calls, given.maker, "relu"),
     )
 
 
@@ -241,6 +246,14 @@ def _leave_out(calls: Calls, at: int, *names: str) -> str:
     if line and line != site.text:
         return f"{instead(line, site.text)} ({site})"
     return f"remove {_word(calls.name(at))}{calls.where(at)} ({site})"
+
+
+OTHER_USES = "the result may also be used elsewhere, as for predictions"
+
+
+def _left_out(calls: Calls, at: int, *names: str) -> Rewrite | None:
+    site = calls.site(at)
+    return rewritten(site, without_call(site.text, *names), OTHER_USES)
 
 
 def _word(name: str) -> str:

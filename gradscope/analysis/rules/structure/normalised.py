@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import PRODUCTS, Fate, went
-from gradscope.analysis.rules.own_line import instead, with_dim
+from gradscope.analysis.rules.own_line import OTHER_DIM, instead, rewritten, with_dim
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
 from gradscope.trace.schema import NONE
@@ -127,5 +127,6 @@ def _found(calls: Calls, division: int, over: int, product: int) -> Found:
         why=f"in {shape}, each {each} has length 1, but the product sums over the {shape[meant]} "
         f"values of a {sums}" + ("; normalize() uses dim 1 by default" * (len(shape) == 3)),
         fix=instead(line, site.text) if line else f"normalize over dim={meant}",
+        rewrite=rewritten(site, line, OTHER_DIM),
         certainty=Certainty.INFERRED,
     )

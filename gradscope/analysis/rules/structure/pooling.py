@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.dims import ELEMENTWISE, PRODUCTS, SUMS, VIEWS, Fate, went
-from gradscope.analysis.rules.own_line import instead, with_dim
+from gradscope.analysis.rules.own_line import OTHER_DIM, instead, rewritten, with_dim
 from gradscope.analysis.rules.registry import Found
 from gradscope.analysis.rules.structure.losses import LINEAR
 from gradscope.trace.schema import NONE
@@ -83,4 +83,5 @@ def _found(calls: Calls, at: int, summed: int) -> Found:
         "positions, which are summed along dim 1, do not",
         fix=instead(line, site.text) if line else "set dim=1",
         certainty=Certainty.INFERRED,
+        rewrite=rewritten(site, line, OTHER_DIM),
     )

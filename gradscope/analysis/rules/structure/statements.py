@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.findings import Certainty, Evidence, Rewrite
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
-from gradscope.analysis.rules.own_line import code_of
+from gradscope.analysis.rules.own_line import MODE_STAYS, as_call, code_of, one_statement, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.misspelt import Misspelt, misspelt
@@ -83,6 +84,7 @@ def _settings(acts: Acts) -> Iterator[Found]:
             why="the settings of an optimizer are in its param_groups; Python creates an attribute "
             f"for any name that is assigned{_times(found)}",
             fix=f"write `{better}`" if value.strip() else f"set `group['{name}']` of each group",
+            rewrite=rewritten(site, better * bool(value.strip()), "the settings will change"),
         )
 
 
@@ -106,7 +108,16 @@ def _modes(acts: Acts) -> Iterator[Found]:
             why="each module has its own mode; train() and eval() also set those of all modules "
             f"inside{_times(found)}",
             fix=f"write `{owner}.{mode}()` instead of `{_code(site)}`",
+            rewrite=_in_mode(site, f"{owner}.{mode}()"),
         )
+
+
+def _in_mode(site: Site, call: str) -> Rewrite | None:
+    """The call instead of `net.training = False`; None for a value that is computed."""
+    match one_statement(_code(site)):
+        case ast.Assign(targets=[_], value=ast.Constant()):
+            return rewritten(site, call, MODE_STAYS)
+    return None
 
 
 def _times(found: list[Done[AssignedAct]]) -> str:
@@ -124,6 +135,7 @@ def _not_called(evidence: Evidence, site: Site, name: str) -> Found:
         evidence=(evidence,),
         why="without parentheses it is only a reference to the method",
         fix=f"write `{_code(site)}()`",
+        rewrite=as_call(site),
     )
 
 
@@ -138,6 +150,9 @@ def _dropped(evidence: Evidence, site: Site, name: str) -> Found:
         why="the tensor it was called on stays unchanged"
         + (", with its graph" if name == "detach" else ""),
         fix=f"write `{owner} = {_code(site)}`" if plain else "assign the result to a name",
+        rewrite=rewritten(
+            site, f"{owner} = {_code(site)}" * bool(plain), f"`{owner}` will be another tensor"
+        ),
     )
 
 
@@ -152,6 +167,7 @@ def _computed(evidence: Evidence, site: Site, name: str) -> Found:
         why="an operator returns a new tensor, and leaves its operands unchanged"
         + ("; a hook that returns None changes no gradient" if ends else ""),
         fix=f"write `return {code}`" if ends else "assign the result to a name",
+        rewrite=rewritten(site, f"return {code}" * ends, "the function will return a tensor"),
     )
 
 
@@ -191,6 +207,7 @@ def _misspelt(slip: InSource[Misspelt]) -> Found:
         fix=f"write `{better}`"
         + (" (of a module: call `requires_grad_(…)`)" if meant == "requires_grad" else ""),
         certainty=Certainty.INFERRED,
+        rewrite=rewritten(site, better, "for a module, call `requires_grad_(…)`"),
     )
 
 

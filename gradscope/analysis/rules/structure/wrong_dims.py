@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.program.dims import ELEMENTWISE, NLL, PRODUCTS, VIEWS, Fate, Went, went
-from gradscope.analysis.rules.own_line import instead, with_dim
+from gradscope.analysis.rules.own_line import OTHER_DIM, instead, rewritten, with_dim
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS, SOFTMAX
 from gradscope.analysis.rules.structure.pooling import pooled_over_another
@@ -156,6 +156,7 @@ def _over_the_batch(calls: Calls, at: int, over: int, classes: int, times: int) 
         f"classes, but values add up to 1 along dim {over}",
         fix=_with_dim(calls, at, classes if classes == 1 else -1),
         certainty=Certainty.INFERRED,
+        rewrite=rewritten(site, with_dim(site.text, classes if classes == 1 else -1), OTHER_DIM),
     )
 
 
@@ -284,6 +285,7 @@ def _other_attention(calls: Calls, at: int, product: int, over: int, times: int)
         f"sums over the last dim, but they add up to 1 along dim {over}: results are not means",
         fix=_with_dim(calls, at, -1),
         certainty=Certainty.INFERRED,
+        rewrite=rewritten(site, with_dim(site.text, -1), OTHER_DIM),
     )
 
 
@@ -365,4 +367,5 @@ def _pooled(calls: Calls, at: int, over: int, left: int, times: int) -> Found:
         "features. Both sizes are equal, so nothing fails",
         fix=_with_dim(calls, at, left),
         certainty=Certainty.SUSPECTED,
+        rewrite=rewritten(site, with_dim(site.text, left), OTHER_DIM),
     )

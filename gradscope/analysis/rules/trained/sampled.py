@@ -13,7 +13,7 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.training import Training
-from gradscope.analysis.rules.own_line import code_of, instead
+from gradscope.analysis.rules.own_line import code_of, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.trained.forwards import LookedUp, looked_up
 from gradscope.analysis.rules.training import explained, never_reached
@@ -98,6 +98,7 @@ def _found(training: Training, acts: list[Done[GradOffAct]]) -> Found:
         "the program does not use its log_prob",
         fix=instead(better, site.text) if better != code_of(site.text) else "draw with rsample()",
         certainty=Certainty.INFERRED,
+        rewrite=rewritten(site, better, "the loss will train the distribution through the sample"),
     )
 
 

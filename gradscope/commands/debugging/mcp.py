@@ -1,0 +1,24 @@
+"""`gradscope mcp`: answers about finished traces for programs, by the Model Context Protocol."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradscope.errors import MissingProgramError, how_to_install
+
+
+def mcp(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of traces. Nothing else is read.")
+    ] = Path(),
+) -> None:
+    """Serve the traces of a folder to a program (Model Context Protocol), read-only."""
+    if find_spec("mcp") is None:
+        raise MissingProgramError(
+            f"gradscope mcp needs the package mcp: {how_to_install('gradscope-trace[mcp]')}"
+        )
+    from gradscope.debug.mcp.serve import serve
+
+    serve(folder)
