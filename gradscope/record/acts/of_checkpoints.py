@@ -94,8 +94,8 @@ class CheckpointActs:
         acts = self._acts
         if not acts.on:
             return None
-        watched = acts.look.calls is not None and self._torch.is_grad_enabled()
-        return acts.look.calls.count() if watched else NONE
+        calls = acts.look.calls if self._torch.is_grad_enabled() else None
+        return NONE if calls is None else calls.count()
 
     def made_since(self, count: int) -> MadeCalls | None:
         """The calls that created nodes, if they are observed."""
