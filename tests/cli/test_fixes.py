@@ -159,7 +159,7 @@ def test_a_file_of_an_installed_package_is_left_alone(run: Line, tmp_path: Path)
 
     ran = run("inspect", "--fix", "--apply", kept)
 
-    assert "left total.py:13 (GS601 graph-kept): total.py belongs to an installed pack" in ran.out
+    assert "left total.py:12 (GS601 graph-kept): total.py belongs to an installed pack" in ran.out
     assert script.read_text(encoding="utf-8") == TOTAL
 
 

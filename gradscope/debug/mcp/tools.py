@@ -41,8 +41,10 @@ class TraceTools:
         self._one_at_a_time = threading.Lock()
 
     def every(self) -> list[Callable[..., str]]:
-        tools = [self.traces, self.findings, self.explain, self.why_none, self.value_history]
-        return [*tools, self.node, self.sql]
+        return [
+            self.traces, self.findings, self.explain, self.why_none, self.value_history,
+            self.node, self.sql,
+        ]  # fmt: skip
 
     def traces(self) -> str:
         """List the traces in the folder: file, script, level, engine, and how the script ended.
@@ -147,7 +149,7 @@ def _names(text: str) -> list[str]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    shown = {
+    shown: dict[str, Any] = {
         "id": f"#{finding.id}",
         "rule": f"{finding.rule} {finding.slug}",
         "severity": finding.severity.name.lower(),

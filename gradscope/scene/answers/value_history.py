@@ -36,15 +36,14 @@ def value_history(trace: Trace, wanted: str) -> Answer:
     row = trace.table(Tensor).row(tensor_meant(trace, wanted))
     values = trace.table(Value)
     chosen = np.flatnonzero(values["tensor"] == row.id) if len(values) else np.zeros(0, np.int64)
-    of, notes = "", ()
+    of = ""
     same = _same_line(trace, row)
     if len(same) > len(chosen) and not (row.leaf and row.requires_grad):
         chosen = same
         of = f" of {plural(len(same), 'call')}{at(site_of_row(trace, Op, row.op))}"
     lines = tuple(_lines(trace, chosen))
     sections = filled(Topic("values", lines), Topic("gradient", tuple(_of_steps(trace, row.id))))
-    if not sections:
-        notes = (NOT_RECORDED,)
+    notes = () if sections else (NOT_RECORDED,)
     bad = [line for line in lines if "NaN" in line or "Inf" in line]
     first = f"; first NaN or Inf: {bad[0]}" if bad else ""
     title = f"{Cells(trace).tensor(row.id)}: {plural(len(lines), 'record')} of values{of}{first}"
