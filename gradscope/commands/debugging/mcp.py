@@ -14,7 +14,7 @@ def mcp(
         Path, typer.Argument(metavar="FOLDER", help="Folder of traces. Nothing else is read.")
     ] = Path(),
 ) -> None:
-    """Serve the traces of a folder to a program (Model Context Protocol), read-only."""
+    """Serve traces to a program (Model Context Protocol)."""
     if find_spec("mcp") is None:
         raise MissingProgramError(
             f"gradscope mcp needs the package mcp: {how_to_install('gradscope-trace[mcp]')}"
