@@ -22,7 +22,7 @@ from gradscope.analysis.ranks.replicas import (
 from gradscope.analysis.ranks.training.data.batches import data_of
 from gradscope.analysis.ranks.training.data.drawn import same_draws, same_noise
 from gradscope.analysis.ranks.training.data.loaders import loaded_apart, undivided_at
-from gradscope.analysis.ranks.training.exchanged.waiting import used_too_early
+from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -103,9 +103,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     special = {"step": _skipped, "round": _skipped, "outside": _outside}
-    if trace.once(used_too_early):  # GS014: what a step used was still on its way
-        return
     for drift in trace.once(drifts):
+        if may_hold(trace, drift.tensors.values()):
+            continue  # GS014: what a step used was still on its way
         yield special.get(drift.what, _numbers_differ)(trace, drift)
 
 
