@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.ranks.collectives import last_reduction
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
@@ -295,11 +296,13 @@ def _outside(trace: Trace, drift: Drift) -> Found:
     tensor = next(iter(drift.tensors.values()))
     part = trace.once(parts)[0].trace
     built = next(each for each in part.once(Acts).optimizers if tensor in each.tensors).built
-    came = [act for act in part.once(Acts).of(CameInAct) if tensor in act.tensors]
-    site = own_site(trace, came[0].stack) if came else Site()
+    made, calls = own_site(trace, built.stack), part.once(Calls)
+    came = [act.stack for act in part.once(Acts).of(CameInAct) if tensor in act.tensors]
+    came += [calls.stack(at) for at in calls.trained_users(tensor)[:1]]
+    site = own_site(trace, came[0]) if came else made
     norms = ", ".join(f"{value:.4g} on rank {rank}" for rank, value in drift.values.items())
     return Found(
-        message=f"{drift.name} is stepped by the optimizer made{at(own_site(trace, built.stack))}, "
+        message=f"{drift.name} is stepped by the optimizer made{at(made)}, "
         f"but DistributedDataParallel does not average its gradient: its norm is {norms}{at(site)}",
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
