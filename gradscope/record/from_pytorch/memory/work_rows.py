@@ -24,7 +24,6 @@ from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.watch.values.ring_rows import HEAD
 
 if TYPE_CHECKING:
-
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
     from gradscope.watch.called.ranks.buckets import ModelBuckets

@@ -69,7 +69,7 @@ def own_part_only(trace: Trace) -> tuple[OwnPartOnly, ...]:
     own = any(name.endswith(OF_FUNCTIONS) for name in names)
     if len(trace.meta.get("ranks", ())) < 2 or not own:
         return ()
-    ranks = {part.rank: _Functions(part.trace) for part in trace.once(parts)}
+    ranks = {part.rank: _GatheringFunctions(part.trace) for part in trace.once(parts)}
     found: dict[Site, OwnPartOnly] = {}
     for group in trace.once(grouped_calls):
         gathers = [calls for calls in group.together if calls[0].name in GATHERS]
@@ -111,7 +111,7 @@ def _differ(each: Sequence[_Passed]) -> bool:
     return False
 
 
-class _Functions:
+class _GatheringFunctions:
     """The calls of custom Functions of one rank."""
 
     def __init__(self, trace: Trace) -> None:
