@@ -11,6 +11,7 @@ has made its buckets again says so a step later: until then, works that fit no b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -251,6 +252,7 @@ def _with_numbers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return complete
 
 
+@cache
 def _kind(name: str) -> str:
     """The kind of a call or work; "": it is none of these."""
     return next((kind for kind in KINDS if name.lstrip("_").startswith(kind)), "")
