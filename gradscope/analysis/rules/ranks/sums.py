@@ -215,10 +215,9 @@ def own_part_passed_back(trace: Trace) -> Iterator[Found]:
     """A custom Function gathers tensors of all ranks, and passes back one part of the gradient.
 
     Each rank computes its own loss from the tensors of all ranks. So each tensor has a gradient
-    from each rank, and the right one is their sum. The backward of the Function takes the own part
-    of the gradient on this rank: what the losses of other ranks say is lost. The finding needs
-    gradients that differ between ranks, and a part that was left out and is not zero. Where all
-    ranks compute the same loss from what was gathered, the own part is right.
+    from each rank, and the right one is their sum. The backward of the Function takes its own part
+    of the gradient on this rank: what other losses say is lost. The finding needs gradients that
+    differ between ranks. Where all ranks compute the same loss, the own part is right.
 
     Bad:
         import torch.distributed as dist
@@ -226,18 +225,17 @@ def own_part_passed_back(trace: Trace) -> Iterator[Found]:
         class Gather(torch.autograd.Function):
             @staticmethod
             def forward(ctx, own):
-                parts = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+                parts = [torch.empty_like(own) for _ in range(2)]
                 dist.all_gather(parts, own)
                 return torch.cat(parts)
             @staticmethod
             def backward(ctx, grad):
-                return grad.chunk(dist.get_world_size())[dist.get_rank()]
+                return grad.chunk(2)[dist.get_rank()]
         torch.manual_seed(dist.get_rank())
         weight = torch.nn.Parameter(torch.randn(4, 3))
-        optimizer = torch.optim.SGD([weight], lr=0.1)
         own = torch.randn(5, 4) @ weight
         (own @ Gather.apply(own).T).logsumexp(1).sum().backward()
-        optimizer.step()
+        torch.optim.SGD([weight], lr=0.1).step()
         dist.destroy_process_group()
 
     Good:
@@ -246,19 +244,18 @@ def own_part_passed_back(trace: Trace) -> Iterator[Found]:
         class Gather(torch.autograd.Function):
             @staticmethod
             def forward(ctx, own):
-                parts = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+                parts = [torch.empty_like(own) for _ in range(2)]
                 dist.all_gather(parts, own)
                 return torch.cat(parts)
             @staticmethod
             def backward(ctx, grad):
                 dist.all_reduce(grad)
-                return grad.chunk(dist.get_world_size())[dist.get_rank()]
+                return grad.chunk(2)[dist.get_rank()]
         torch.manual_seed(dist.get_rank())
         weight = torch.nn.Parameter(torch.randn(4, 3))
-        optimizer = torch.optim.SGD([weight], lr=0.1)
         own = torch.randn(5, 4) @ weight
         (own @ Gather.apply(own).T).logsumexp(1).sum().backward()
-        optimizer.step()
+        torch.optim.SGD([weight], lr=0.1).step()
         dist.destroy_process_group()
     """
     for found in trace.once(own_part_only):
