@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import Site, own_site
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.ranks.audit import Audit, AuditedParameter, Combining, audits
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.source.files import SourceFiles
-from gradscope.trace.schema import NONE, Collective, Span
+from gradscope.trace.schema import NONE, ClipAct, Collective, Span
 from gradscope.trace.trace import Trace
 
 ODD = (Combining.SUMMED, Combining.DIVIDED, Combining.MULTIPLIED)
@@ -109,22 +110,40 @@ def _site(trace: Trace, audit: Audit, reduced: Sequence[Reduced], *, twice: bool
     called = [each.stack for each in reduced if not each.caller and each.stack != NONE]
     if called and twice:
         return own_site(trace, called[-1])
+    return _in_source(trace, audit) or own_site(trace, called[-1] if called else audit.stack)
+
+
+def scaled_at(trace: Trace, audit: Audit) -> Site:
+    """The line that may have scaled gradients by other factors on each rank, else the step.
+
+    The last one that clipped them before the step, else one that scales gradients in the source.
+    """
+    own = next(part.trace for part in trace.once(parts) if part.rank == audit.ranks[0])
+    tensors = {each.tensor for each in audit.parameters}
+    for act in reversed(own.once(Acts).of(ClipAct)):
+        if audit.since < act.t <= audit.until and tensors.intersection(act.tensors):
+            return own_site(trace, act.stack)
+    return _in_source(trace, audit) or own_site(trace, audit.stack)
+
+
+def _in_source(trace: Trace, audit: Audit) -> Site | None:
+    """The last line before the step that scales gradients; else the last one of all files."""
     step = own_site(trace, audit.stack)
     scaled = [each.site for each in trace.once(SourceFiles).each(scaled_gradients)]
     before = [site for site in scaled if site.file == step.file and site.line <= step.line]
-    if before or scaled:
-        return (before or scaled)[-1]
-    return own_site(trace, called[-1]) if called else step
+    return next(iter((before or scaled)[-1:]), None)
 
 
 def scaled_gradients(tree: ast.Module) -> Iterator[ScalesGradient]:
-    """Lines that multiply or divide a `.grad` in place."""
+    """Lines that multiply or divide a `.grad` in place, or a part of it."""
     for each in ast.walk(tree):
         if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Div | ast.Mult):
             of: ast.expr = each.target
         elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            of = each.func.value if each.func.attr in CHANGES else each
+            if each.func.attr not in CHANGES:
+                continue
+            of = each.func.value
         else:
             continue
-        if isinstance(of, ast.Attribute) and of.attr == "grad":
+        if any(isinstance(inner, ast.Attribute) and inner.attr == "grad" for inner in ast.walk(of)):
             yield ScalesGradient(each.lineno)

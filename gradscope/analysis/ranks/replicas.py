@@ -20,7 +20,7 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, equal_parts, parts
-from gradscope.analysis.ranks.training.rounds import rounds
+from gradscope.analysis.ranks.training.rounds import Steps, steps_together
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
     NONE,
@@ -144,7 +144,9 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
         if outside:
             found += _outside(trace, replicas)
             continue
-        drift = _skipped(trace, replicas) or _first_drift(replicas, _aligned(trace, replicas))
+        drift = _skipped(trace, replicas) or _first_drift(
+            replicas, steps_together(trace, {each.rank: each.steps for each in replicas})
+        )
         found += [] if drift is None else [replace(drift, by_hand=by_hand)]
     return tuple(found)
 
@@ -310,26 +312,6 @@ def replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:
 def _places(optimizer: Optimizer, parameters: tuple[int, ...]) -> dict[int, int]:
     places = {tensor: place for place, tensor in enumerate(optimizer.tensors)}
     return {at: places[tensor] for at, tensor in enumerate(parameters) if tensor in places}
-
-
-Steps = dict[int, Done[StepAct]]
-"""By rank."""
-
-
-def _aligned(trace: Trace, replicas: list[_Replica]) -> list[Steps]:
-    """The steps that ranks took together, and, where some ranks took none, those of the others."""
-    of = rounds(trace, {each.rank: [step.t for step in each.steps] for each in replicas})
-    if of is None:
-        together = zip(*(each.steps for each in replicas), strict=False)
-        return [
-            {each.rank: step for each, step in zip(replicas, steps, strict=True)}
-            for steps in together
-        ]
-    found: dict[int, Steps] = {}
-    for each in replicas:
-        for number, step in zip(of[each.rank], each.steps, strict=True):
-            found.setdefault(number, {})[each.rank] = step
-    return [found[number] for number in sorted(found)]
 
 
 def _first_drift(replicas: list[_Replica], aligned: list[Steps]) -> Drift | None:

@@ -102,7 +102,7 @@ class Collective(Row):
     holds: Text = ""  # what the tensor holds: "gradients" or "parameters"; "": something else
     parameters: TensorIds = ()  # whose gradients or values these are, as far as it is known
     reduces: Text = ""  # how an `all_reduce`, `reduce` or `reduce_scatter` combines: "sum", "max"
-    held_as: Text = ""  # where a dict of the program holds the tensor: "totals['depth']"
+    held_as: Text = ""  # where a dict holds the tensor, or the round of a loop
     makes: Ints = ()  # the ranks of the group that this call makes; empty: it makes none
 
 

@@ -11,10 +11,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gradscope.analysis.program.acts import Done
 from gradscope.analysis.ranks.collectives import GroupCalls, grouped_calls
+from gradscope.trace.schema import StepAct
 from gradscope.trace.trace import Trace
 
 Rounds = dict[int, list[int]]
+Steps = dict[int, Done[StepAct]]
+"""By rank."""
+
+
+def steps_together(trace: Trace, steps: Mapping[int, Sequence[Done[StepAct]]]) -> list[Steps]:
+    """The steps that ranks took together, and, where some ranks took none, those of the others."""
+    of = rounds(trace, {rank: [step.t for step in own] for rank, own in steps.items()})
+    if of is None:
+        together = zip(*steps.values(), strict=False)
+        return [dict(zip(steps, each, strict=True)) for each in together]
+    found: dict[int, Steps] = {}
+    for rank, own in steps.items():
+        for number, step in zip(of[rank], own, strict=True):
+            found.setdefault(number, {})[rank] = step
+    return [found[number] for number in sorted(found)]
 
 
 def rounds(trace: Trace, times: Mapping[int, Sequence[int]]) -> Rounds | None:

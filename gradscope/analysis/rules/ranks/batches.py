@@ -32,9 +32,9 @@ def unequal_batches(trace: Trace) -> Iterator[Found]:
 
     DistributedDataParallel averages gradients over ranks, each with the same weight. If the loss of
     each rank is a mean over its batch, samples of a small batch count more than others. For the
-    last batch of an epoch this matters little. It is a warning if the loss is a sum divided by the
-    rank's own count, and one rank always counts less than half of what another one does: then each
-    of its values has a larger weight in the whole run.
+    last batch of an epoch this matters little. It is a warning if one rank always takes its mean
+    over less than half of the values of another one, in four backwards or more: then each of its
+    values has a larger weight in the whole run.
 
     Bad:
         import torch.distributed as dist

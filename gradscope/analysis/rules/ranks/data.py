@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.ranks.training.data.evaluated import means_of_means
 from gradscope.analysis.ranks.training.data.given import cut_again, same_part
 from gradscope.analysis.ranks.training.data.loaders import LoadedApart, loaded_apart
-from gradscope.analysis.ranks.whose import listed
+from gradscope.analysis.ranks.training.data.sizes import MUCH
+from gradscope.analysis.ranks.whose import FEW, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, Act
+from gradscope.trace.schema import NONE, Act, Span
 from gradscope.trace.trace import Trace
 
 WHY_APART = {
@@ -219,3 +221,73 @@ def same_part_evaluated(trace: Trace) -> Iterator[Found]:
             fix="let each rank take its own part: `data[rank * many : (rank + 1) * many]`",
             certainty=Certainty.INFERRED,
         )
+
+
+@rule(
+    "GS030", "mean-of-means", reads=("replicated", "act", "collective", "source"), across=True,
+)  # fmt: skip
+def mean_of_means(trace: Trace) -> Iterator[Found]:
+    """Ranks evaluated different numbers of rows, and then the mean of their means was taken.
+
+    Rows of a rank with few of them count more than others, so it is not the mean of all rows. The
+    finding needs a mean that is passed to all_reduce, divided by the number of ranks, and models
+    that were called with other numbers of rows on each rank before it. It is a note if no rank had
+    twice as many as another one.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        with torch.no_grad():
+            errors = model(torch.randn(5 + 25 * dist.get_rank(), 4)).square().sum(1)
+        mean = errors.mean()
+        dist.all_reduce(mean)
+        print(mean / dist.get_world_size())
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        model = DistributedDataParallel(torch.nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        with torch.no_grad():
+            errors = model(torch.randn(5 + 25 * dist.get_rank(), 4)).square().sum(1)
+        both = torch.tensor([errors.sum(), len(errors)])
+        dist.all_reduce(both)
+        print(both[0] / both[1])
+        dist.destroy_process_group()
+    """
+    for each in trace.once(means_of_means):
+        fewest, most = min(each.rows.values()), max(each.rows.values())
+        often = f", in {each.times} evaluations" if each.times > 1 else ""
+        yield Found(
+            message=f"The mean{at(each.site)} is averaged over ranks{at(each.reduced_at)}, which "
+            f"had evaluated {_rows(each.rows)} rows{often}",
+            site=each.site,
+            evidence=(Evidence(Span.TABLE, each.span),),
+            why=f"each rank counts the same: a row of the smallest part counts "
+            f"{most / fewest:.3g} times as much as one of the largest",
+            fix="sum over ranks what the mean is taken of, and the number of rows, and divide then",
+            severity=None if most >= MUCH * fewest else Severity.NOTE,
+            certainty=Certainty.INFERRED,
+        )
+
+
+def _rows(rows: Mapping[int, int]) -> str:
+    """As in "20 (rank 0) and 64 (rank 1)"; of many ranks the fewest and the most."""
+    if len(rows) <= FEW:
+        return " and ".join(f"{many} ({listed([rank])})" for rank, many in rows.items())
+    return f"from {min(rows.values())} to {max(rows.values())}"

@@ -10,7 +10,7 @@ from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.ranks.merging.one_rank import parts
-from gradscope.analysis.ranks.training.exchanged.held import other_orders
+from gradscope.analysis.ranks.training.exchanged.held import OtherOrder, other_orders
 from gradscope.analysis.ranks.training.exchanged.needless import SentAgain, sent_again
 from gradscope.analysis.ranks.training.exchanged.through import NotThrough, Way, not_through
 from gradscope.analysis.ranks.training.exchanged.waiting import UsedTooEarly, used_too_early
@@ -176,12 +176,14 @@ def _why_early(trace: Trace, those: list[UsedTooEarly]) -> str:
 
 @rule("GS015", "order-of-collectives", reads=("collective",), steps="first", across=True)
 def order_of_collectives(trace: Trace) -> Iterator[Found]:
-    """Ranks passed the tensors of a dict to a collective in different orders.
+    """Ranks passed the same tensors to a collective in different orders.
 
     The calls fit, so nothing fails or hangs; but in each call ranks combine different things, and
     results are wrong without an error. A dict keeps the order in which keys were added, which may
-    differ between ranks. The rule knows under which key of a dict of the calling function a tensor
-    is held. Nothing is reported if ranks have different keys.
+    differ between ranks; a set has an order of its own in each process. The rule knows the
+    parameter whose gradient or values are passed, the key under which a dict of the calling
+    function holds a tensor, and the variable of a loop over a set. Nothing is reported if ranks
+    pass different tensors.
 
     Bad:
         import torch.distributed as dist
@@ -213,10 +215,16 @@ def order_of_collectives(trace: Trace) -> Iterator[Found]:
             f"things: {passed} to {name}{at(other.site)}",
             site=other.site,
             evidence=tuple(Evidence(Span.TABLE, each.call.span) for each in other.tensors),
-            why=f"ranks have the same keys in different orders; {other.many} calls of this line "
-            "combine tensors of different keys",
-            fix="go through the keys in the same order on all ranks: `sorted(d.items())`",
+            why=f"ranks pass the same ones in different orders{_by_set(other)}; {other.many} calls "
+            "of this line combine what does not belong together",
+            fix="go through them in the same order on all ranks: `sorted(…)`, or "
+            "`model.parameters()`",
         )
+
+
+def _by_set(other: OtherOrder) -> str:
+    """As in ", because of the loop over a set at train.py:30"."""
+    return "" if other.loop is None else f", because of the loop over a set{at(other.loop)}"
 
 
 @rule("GS016", "needless-collective", needs="values", reads=("work",), across=True)

@@ -8,7 +8,7 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.audit import Combining
 from gradscope.analysis.ranks.combined import OddlyCombined, oddly_combined
-from gradscope.analysis.ranks.training.exchanged.waiting import used_too_early
+from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
 from gradscope.analysis.ranks.training.gradients.aligned import HeldParameter
 from gradscope.analysis.ranks.training.gradients.left_as_sums import LeftAsSums, left_as_sums
 from gradscope.analysis.rules.registry import Found, rule
@@ -64,10 +64,10 @@ def gradients_combined_twice(trace: Trace) -> Iterator[Found]:
             optimizer.step()
         dist.destroy_process_group()
     """
-    if trace.once(used_too_early):  # GS014: what a step used is not known
-        return
     for odd in trace.once(oddly_combined):
         first, *rest = odd.parameters
+        if may_hold(trace, [each.tensor for each in odd.parameters]):
+            continue  # GS014: what the step used is not known
         more = f" and {len(rest)} more" if rest else ""
         while_others = f", while {odd.others} others were averaged" if odd.others else ""
         yield Found(

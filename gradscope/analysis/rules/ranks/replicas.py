@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.ranks.collectives import last_reduction
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
@@ -22,7 +23,7 @@ from gradscope.analysis.ranks.replicas import (
 from gradscope.analysis.ranks.training.data.batches import data_of
 from gradscope.analysis.ranks.training.data.drawn import same_draws, same_noise
 from gradscope.analysis.ranks.training.data.loaders import loaded_apart, undivided_at
-from gradscope.analysis.ranks.training.exchanged.waiting import used_too_early
+from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -103,9 +104,9 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
         dist.destroy_process_group()
     """
     special = {"step": _skipped, "round": _skipped, "outside": _outside}
-    if trace.once(used_too_early):  # GS014: what a step used was still on its way
-        return
     for drift in trace.once(drifts):
+        if may_hold(trace, drift.tensors.values()):
+            continue  # GS014: what a step used was still on its way
         yield special.get(drift.what, _numbers_differ)(trace, drift)
 
 
@@ -295,11 +296,13 @@ def _outside(trace: Trace, drift: Drift) -> Found:
     tensor = next(iter(drift.tensors.values()))
     part = trace.once(parts)[0].trace
     built = next(each for each in part.once(Acts).optimizers if tensor in each.tensors).built
-    came = [act for act in part.once(Acts).of(CameInAct) if tensor in act.tensors]
-    site = own_site(trace, came[0].stack) if came else Site()
+    made, calls = own_site(trace, built.stack), part.once(Calls)
+    came = [act.stack for act in part.once(Acts).of(CameInAct) if tensor in act.tensors]
+    came += [calls.stack(at) for at in calls.trained_users(tensor)[:1]]
+    site = own_site(trace, came[0]) if came else made
     norms = ", ".join(f"{value:.4g} on rank {rank}" for rank, value in drift.values.items())
     return Found(
-        message=f"{drift.name} is stepped by the optimizer made{at(own_site(trace, built.stack))}, "
+        message=f"{drift.name} is stepped by the optimizer made{at(made)}, "
         f"but DistributedDataParallel does not average its gradient: its norm is {norms}{at(site)}",
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),

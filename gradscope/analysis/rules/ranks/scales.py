@@ -8,6 +8,7 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, own_site
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.ranks.audit import audits
+from gradscope.analysis.ranks.combined import scaled_at
 from gradscope.analysis.ranks.training.exchanged.through import not_through
 from gradscope.analysis.ranks.training.gradients.clipped import ClippedApart, clipped_apart
 from gradscope.analysis.ranks.training.gradients.divided import divided_losses
@@ -197,7 +198,7 @@ def parts_scaled_apart(trace: Trace) -> Iterator[Found]:
         apart = [each for each in audit.parameters if each.factors]
         if not apart:
             continue
-        site = own_site(trace, audit.stack)
+        site = scaled_at(trace, audit)
         yield Found(
             message="Each rank scaled its parts of gradients by another factor in step "
             f"{audit.number}: {norms_in_words(apart[0].factors)}{at(site)}",

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at, own_site
 from gradscope.analysis.lookups import grouped
+from gradscope.analysis.ranks.training.exchanged.passed_back import own_part_only
 from gradscope.analysis.ranks.training.gradients.added import added_on_each_rank
 from gradscope.analysis.ranks.training.gradients.never_summed import NeverSummed, never_summed
 from gradscope.analysis.ranks.training.sent_once import sent_once
 from gradscope.analysis.ranks.whose import listed, norms_in_words
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import Op, Span
+from gradscope.trace.schema import Node, Op, Span
 from gradscope.trace.trace import Trace
 
 
@@ -202,5 +203,71 @@ def equal_only_at_first(trace: Trace) -> Iterator[Found]:
             evidence=(Evidence(Span.TABLE, first.sent.span),),
             why="its values were equal at the first step, and differ in all later ones",
             fix="sum its gradient over these ranks before each step",
+            certainty=Certainty.INFERRED,
+        )
+
+
+@rule(
+    "GS029", "own-part-passed-back", needs="values",
+    reads=("collective", "value", "op.inputs"), across=True,
+)  # fmt: skip
+def own_part_passed_back(trace: Trace) -> Iterator[Found]:
+    """A custom Function gathers tensors of all ranks, and passes back one part of the gradient.
+
+    Each rank computes its own loss from the tensors of all ranks. So each tensor has a gradient
+    from each rank, and the right one is their sum. The backward of the Function takes its own part
+    of the gradient on this rank: what other losses say is lost. The finding needs gradients that
+    differ between ranks. Where all ranks compute the same loss, the own part is right.
+
+    Bad:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        class Gather(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, own):
+                parts = [torch.empty_like(own) for _ in range(2)]
+                dist.all_gather(parts, own)
+                return torch.cat(parts)
+            @staticmethod
+            def backward(ctx, grad):
+                return grad.chunk(2)[dist.get_rank()]
+        torch.manual_seed(dist.get_rank())
+        weight = torch.nn.Parameter(torch.randn(4, 3))
+        own = torch.randn(5, 4) @ weight
+        (own @ Gather.apply(own).T).logsumexp(1).sum().backward()
+        torch.optim.SGD([weight], lr=0.1).step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        class Gather(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, own):
+                parts = [torch.empty_like(own) for _ in range(2)]
+                dist.all_gather(parts, own)
+                return torch.cat(parts)
+            @staticmethod
+            def backward(ctx, grad):
+                dist.all_reduce(grad)
+                return grad.chunk(2)[dist.get_rank()]
+        torch.manual_seed(dist.get_rank())
+        weight = torch.nn.Parameter(torch.randn(4, 3))
+        own = torch.randn(5, 4) @ weight
+        (own @ Gather.apply(own).T).logsumexp(1).sum().backward()
+        torch.optim.SGD([weight], lr=0.1).step()
+        dist.destroy_process_group()
+    """
+    for found in trace.once(own_part_only):
+        yield Found(
+            message=f"The backward of {found.function}{at(found.site)} passes on the own part of "
+            f"the gradient, and drops the parts of other ranks ({found.dropped:.0%} of its squared "
+            f"norm), on {listed(found.ranks)}",
+            site=found.site,
+            evidence=(Evidence(Span.TABLE, found.span), Evidence(Node.TABLE, found.node)),
+            why=f"{found.gather}{at(found.gathered_at)} gives this tensor to all ranks, whose "
+            "losses differ: none of them sends back the gradient that belongs to another rank",
+            fix="sum the gradient over ranks in the backward, with all_reduce or reduce_scatter, "
+            "before it takes its part; or use torch.distributed.nn.functional.all_gather",
             certainty=Certainty.INFERRED,
         )

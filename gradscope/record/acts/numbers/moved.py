@@ -80,23 +80,29 @@ class ParameterMoves:
         """Called before the step."""
         began, memory = perf_counter_ns(), self._acts.look.memory
         left, kept = ELEMENTS if self._each else FEWER, ParametersBefore([], [], [], [], [])
-        for place, leaf in enumerate(leaves_of(optimizer)):
-            gradient = gradient_of(leaf)
-            array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)
-            left -= 0 if array is None else array.size
-            kept.arrays.append(None if array is None else array.copy())
-            if not self._each or self._shared:
-                kept.gradients.append(math.nan if array is None else _norm_of(gradient, memory))
-            if self._shared:
-                kept.sums.append(math.nan if array is None else _sum_of(gradient, memory))
-                kept.hashes.append(NO_HASH if array is None else crc32(array.data))
-            if self._each or array is None or leaf.ndim < 2 or array.size < 2:
-                continue
-            if _is_alike(array):
-                kept.alike.append((place, float(array[0])))
+        with np.errstate(all="ignore"):
+            for place, leaf in enumerate(leaves_of(optimizer)):
+                gradient = gradient_of(leaf)
+                array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)
+                left -= 0 if array is None else array.size
+                kept.arrays.append(None if array is None else array.copy())
+                if not self._each or self._shared:
+                    self._look_at(None if array is None else seen(gradient, memory), kept)
+                if self._shared:
+                    kept.hashes.append(NO_HASH if array is None else crc32(array.data))
+                if self._each or array is None or leaf.ndim < 2 or array.size < 2:
+                    continue
+                if _is_alike(array):
+                    kept.alike.append((place, float(array[0])))
         self._before[id(optimizer)] = kept
         self._looks += 1
         self._spent += perf_counter_ns() - began
+
+    def _look_at(self, gradient: NDArray[Any] | None, kept: ParametersBefore) -> None:
+        """Measure the gradient of one parameter."""
+        kept.gradients.append(math.nan if gradient is None else norm(gradient))
+        if self._shared:
+            kept.sums.append(math.nan if gradient is None else float(np.add.reduce(gradient)))
 
     def stepped(self, optimizer: Any) -> dict[str, tuple[Any, ...]] | None:
         """Columns of its StepAct: `moved`, `size`, `grad`, and at level engine the others."""
@@ -150,18 +156,6 @@ def norm(array: NDArray[Any]) -> float:
     array = array if array.dtype != np.float16 else array.astype(np.float32)
     found = float(np.sqrt(np.dot(array, array)))
     return float(f"{found:.{DIGITS}g}") if np.isfinite(found) else math.nan
-
-
-def _norm_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float:
-    array = None if gradient is None else seen(gradient, memory)
-    with np.errstate(all="ignore"):
-        return math.nan if array is None else norm(array)
-
-
-def _sum_of(gradient: Any, memory: Callable[[Any], memoryview | None]) -> float:
-    array = seen(gradient, memory)
-    with np.errstate(all="ignore"):
-        return math.nan if array is None else float(np.add.reduce(array))
 
 
 def _is_alike(array: NDArray[Any]) -> bool:

@@ -6,6 +6,7 @@ from itertools import takewhile
 from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from gradscope.record.from_pytorch.memory.held_as import held_as
 from gradscope.record.from_pytorch.memory.storage_rows import DtypesAndDevices, put
@@ -80,8 +81,9 @@ class ExchangeRows:
         self._groups = GroupRows(writer)
         self._replicated: list[tuple[int, list[int], int, ModelBuckets]] = []
         self._collectives: list[tuple[Any, ...]] = []
-        self._gradients: dict[int, int] = {}  # the leaf, by the address of its gradient
-        self._values: dict[int, int] = {}  # the same by the address of its values
+        self._gradients: dict[int, tuple[int, ref[Any]]] = {}
+        """The leaf, by the address of its gradient: its number, and itself."""
+        self._values: dict[int, tuple[int, ref[Any]]] = {}  # the same by the address of its values
         self._works: WorkRows | None = None
         self._passed: list[tuple[int, int, int]] = []
         self._handles: list[tuple[int, int, int, int]] = []
@@ -117,11 +119,23 @@ class ExchangeRows:
         at = 0 if passed.tensor is None else self.address(passed.tensor)
         if not at:
             return "", []
-        if at not in self._gradients and at not in self._values:
-            self._look_at_leaves(prod(passed.shape))
-        if at in self._gradients:
-            return GRADIENTS, [self._gradients[at]]
-        return (PARAMETERS, [self._values[at]]) if at in self._values else ("", [])
+        elements = prod(passed.shape)
+        found = self._leaf_at(at, elements)
+        if not found[0]:
+            self._look_at_leaves(elements)
+            found = self._leaf_at(at, elements)
+        return found
+
+    def _leaf_at(self, at: int, elements: int) -> tuple[str, list[int]]:
+        """What is known to be at an address, if it is still there."""
+        for known, holds in ((self._gradients, GRADIENTS), (self._values, PARAMETERS)):
+            if at in known:
+                number, kept = known[at]
+                leaf = kept()
+                there = gradient_of(leaf) if leaf is not None and holds == GRADIENTS else leaf
+                if there is not None and self.address(there) == at and there.numel() == elements:
+                    return holds, [number]
+        return "", []
 
     def _look_at_leaves(self, elements: int) -> None:
         """Find out where leaves of this size, and their gradients, are now."""
@@ -130,9 +144,9 @@ class ExchangeRows:
         for leaf in self.leaves():
             if leaf.numel() == elements:
                 number, grad = self._number_of(leaf), gradient_of(leaf)
-                self._values[self.address(leaf)] = number
+                self._values[self.address(leaf)] = number, ref(leaf)
                 if grad is not None:
-                    self._gradients[self.address(grad)] = number
+                    self._gradients[self.address(grad)] = number, ref(leaf)
         self._gradients.pop(0, None)
         self._values.pop(0, None)
 

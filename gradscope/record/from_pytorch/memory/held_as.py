@@ -1,7 +1,10 @@
-"""Where a dict of the program holds a tensor."""
+"""Where a dict of the program holds a tensor, or in which round of a loop it is passed."""
 
 from __future__ import annotations
 
+import dis
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gradscope.record.notes.local_names import variables_of
@@ -13,21 +16,49 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 MOST_FRAMES, MOST_KEYS = 2, 256
+LONGEST, STORES = 40, "STORE_"
 
 
 def held_as(tensor: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]) -> str:
-    """As in "totals['depth']": the dict is a variable of a calling function; "": there is none."""
-    left = MOST_FRAMES
+    """As in "totals['depth']": the dict is a variable of a calling function.
+
+    Else the variable of the innermost loop around the call, if it has a text or a whole number, as
+    in "name = 'depth'"; "": there is none.
+    """
+    left, looped = MOST_FRAMES, ""
     while frame is not None and left:
         if not is_machinery(frame.f_code):
             left -= 1
-            for name, value in variables_of(frame).items():
+            variables = variables_of(frame)
+            looped = looped or _round_of(frame, variables)
+            for name, value in variables.items():
                 if is_a(value, dict) and not name.startswith("__"):
                     key = _key_of(tensor, value)
                     if key:
                         return f"{name}[{key!r}]"
         frame = caller_of(frame)
+    return looped
+
+
+def _round_of(frame: FrameType, variables: dict[str, Any]) -> str:
+    """The variable of the innermost loop that has a text or a number now."""
+    for first, last, name in _loops(frame.f_code):
+        value = variables.get(name)
+        if first <= frame.f_lasti < last and type(value) in (str, int):
+            shown = f"{name} = {value!r}"
+            return shown if len(shown) <= LONGEST else ""
     return ""
+
+
+@lru_cache(maxsize=256)
+def _loops(code: CodeType) -> tuple[tuple[int, int, str], ...]:
+    """The `for` loops of a code, the innermost first: where they begin and end, the variable."""
+    found = [
+        (loop.offset, loop.argval, store.argval[0] if is_a(store.argval, tuple) else store.argval)
+        for loop, store in pairwise(dis.get_instructions(code))
+        if loop.opname == "FOR_ITER" and store.opname.startswith(STORES)
+    ]
+    return tuple(sorted(found, key=lambda each: each[1] - each[0]))
 
 
 def _key_of(tensor: Any, held: dict[Any, Any]) -> str:

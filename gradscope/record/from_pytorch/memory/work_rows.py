@@ -11,6 +11,7 @@ has made its buckets again says so a step later: until then, works that fit no b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,13 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradscope.record.from_pytorch.memory.storage_rows import put
+from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, BackendWork, Phase
 from gradscope.trace.schema.sharding import GOES_ON
 from gradscope.watch.values.ring_rows import HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
     from gradscope.watch.called.ranks.buckets import ModelBuckets
@@ -142,7 +142,7 @@ class WorkRows:
         if last:
             for work in self._observer.ended([*self._running]):
                 self._put(self._running.pop(work.stamp)[0], work)
-        put(self._writer.block, BackendWork, WORK_COLUMNS, self._rows)
+        put(self._writer.block, BackendWork, WORK_COLUMNS, _with_numbers(take_all(self._rows)))
         return found
 
     def _take(self, work: SeenWork) -> tuple[Any, ...] | None:
@@ -228,22 +228,31 @@ class WorkRows:
         """Add the row of a work."""
         begin, end = work.begin - self._start, work.end - self._start if work.end else NONE
         measured = [each for each in (work.before, work.after) if each is not None]
-        self._rows.append((span, begin, end, *_numbers(measured)))
+        self._rows.append((span, begin, end, measured))
 
 
-def _numbers(measured: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
-    """Norms, sums, numbers of bad elements, and hashes."""
+def _with_numbers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows, with norms, sums, numbers of bad elements, and hashes of what was measured."""
+    measured = [each for row in rows for each in row[-1]]
     if not measured:
-        return (), (), (), ()
+        return [(*row[:-1], (), (), (), ()) for row in rows]
     from gradscope.watch.values.statistics import columns
 
-    found = columns(np.stack([np.append(np.zeros(HEAD, np.int64), each) for each in measured]))
+    both = np.zeros((len(measured), HEAD + len(measured[0])), np.int64)
+    both[:, HEAD:] = measured
+    found = columns(both)
     bad = found.nan + found.posinf + found.neginf
     sums = np.where(found.size > bad, found.mean * (found.size - bad), 0.0)
-    hashes = tuple(int(each[-1]) for each in measured)
-    return tuple(found.norm().tolist()), tuple(sums.tolist()), tuple(bad.tolist()), hashes
+    numbers = [each.tolist() for each in (found.norm(), sums, bad, both[:, -1])]
+    complete, at = [], 0
+    for row in rows:
+        end = at + len(row[-1])
+        complete.append((*row[:-1], *(tuple(each[at:end]) for each in numbers)))
+        at = end
+    return complete
 
 
+@cache
 def _kind(name: str) -> str:
     """The kind of a call or work; "": it is none of these."""
     return next((kind for kind in KINDS if name.lstrip("_").startswith(kind)), "")

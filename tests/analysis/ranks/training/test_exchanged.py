@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
+from gradscope.analysis.ranks.training.exchanged.held import loops_over_sets
 from tests.analysis.ranks.test_rank_rules import findings
 from tests.record.running import House
 
@@ -118,3 +120,78 @@ def test_only_the_same_keys_in_different_orders_are_named(tmp_path: Path) -> Non
     assert (found.rule, found.site.text) == ("GS015", "dist.all_reduce(total)  # GS015")
     assert "rank 0 passed totals['a'], rank 1 passed totals['c']" in found.message
     assert "2 calls" in found.why
+
+
+NAMED_OTHERWISE = """
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+net = nn.Sequential(*(nn.Linear(3, 3, bias=False) for _ in range(3)))
+net(torch.ones(2, 3)).sum().backward()
+for each in net.parameters():
+    dist.all_reduce(each.grad)
+for each in [*net.parameters()][:: 1 - 2 * rank]:
+    dist.all_reduce(each.grad)  # GS015: gradients
+order = [8, 0, 16] if rank else [0, 16, 8]  # in a set of small numbers, 0 and 8 have one place
+for number in order:
+    dist.all_reduce(torch.tensor(float(number)))
+seen = set(order)
+for number in sorted(seen):
+    dist.all_reduce(torch.tensor(float(number)))
+for number in seen:
+    dist.all_reduce(torch.tensor(float(number)))  # GS015: set
+dist.destroy_process_group()
+"""
+
+
+def test_gradients_and_rounds_of_a_loop_over_a_set_are_told_apart(tmp_path: Path) -> None:
+    found = findings(House(tmp_path), NAMED_OTHERWISE)
+
+    assert [each.site.text.partition("  # ")[2] for each in found] == [
+        "GS015: gradients", "GS015: set",
+    ]  # fmt: skip
+    gradients, rounds = found
+    assert "rank 0 passed the gradient of 0.weight, rank 1 passed the gradient of 2.weight" in (
+        gradients.message
+    )
+    assert "number = 0" in rounds.message
+    assert "the loop over a set" in rounds.why
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("for x in {1, 2}: pass", [1]),
+        ("for x in set(y) | z: pass", [1]),
+        ("seen = {a for a in b}\nfor i, x in enumerate(seen): pass", [2]),
+        ("seen = list(set(a))\nfor x in sorted(set(a)): pass", []),
+        ("for x in {}: pass\nfor y in dict.fromkeys(a): pass", []),
+    ],
+)
+def test_loops_over_sets_are_found_in_the_source(text: str, lines: list[int]) -> None:
+    assert [each.line for each in loops_over_sets(ast.parse(text))] == lines
+
+
+APART = """
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(rank)
+net = nn.Linear(4, 2)
+model = DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = torch.zeros(())
+for step in range(4):
+    optimizer.zero_grad()
+    (net if step > 1 else model)(torch.randn(8, 4)).square().mean().backward()  # GS003
+    optimizer.step()
+    work = dist.all_reduce(seen, async_op=True)
+    shown = seen + 1  # GS014
+    work.wait()
+dist.destroy_process_group()
+"""
+
+
+def test_a_number_used_too_early_hides_no_drift_of_parameters(tmp_path: Path) -> None:
+    found = findings(House(tmp_path), APART)
+
+    named = {(each.rule, each.site.text.partition("  # ")[2]) for each in found}
+    assert named == {("GS003", "GS003"), ("GS014", "GS014")}

@@ -141,6 +141,26 @@ train(torch.optim.SGD([*norm.parameters(), up, down], lr=0.01), step)
 SHARED = {"norm": "LayerNorm(8)", "data": "10, 8", "dim": "", "after": ""} | {
     "loss": "loss = total((Summed.apply(out) @ up).relu() @ down).chunk(world)[rank].square().sum()"
 }
+PARTS = (
+    OWN
+    + """
+class Part(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(world)]
+        dist.all_gather(parts, x.contiguous())
+        return torch.cat(parts)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.chunk(world)[rank]
+def step(_):
+    own = torch.randn(5, 2)
+    every = Part.apply(net(torch.randn(5, 4)))
+    {loss}.backward()
+    average(net.parameters())
+train(torch.optim.SGD(net.parameters(), lr=0.01), step)
+"""
+)
 ROWS = """
 weight, bias = mine(3, 4), nn.Parameter(torch.full((3,), 0.5))
 def step(_):
@@ -178,7 +198,15 @@ BUGS = {
     "column": ("GS019", "up + bias", TOGETHER.format(loss=COLUMNS.format(x="x"), after="")),
     "sequence": ("GS019", "loss.backward()", SEQUENCE.format(**SHARED)),
     "row": ("GS020", "F.linear", ROWS.format(out="total(F.linear(x, weight, bias))")),
+    "row and bias": ("GS020", "+ bias", ROWS.format(out="total(x @ weight.T + bias)")),
+    "row and no bias at first": ("GS020", "F.linear", ROWS.format(
+        out="total(F.linear(x, weight, bias))").replace("0.5", "0.0")),
+    "row with a step less": ("GS020", "F.linear", ROWS.format(
+        out="total(F.linear(x, weight, bias))").replace("    (out", "    if rank and _ == 3: "
+        "optimizer.step = lambda: None\n    (out").replace("train(", "optimizer = ").replace(
+        ", step)", "\ntrain(optimizer, step)")),
     "experts": ("GS012", "optimizer.step()", EXPERTS.format(**SOUND)),
+    "own part": ("GS029", "Part.apply", PARTS.format(loss="(own @ every.T).logsumexp(1).sum()")),
 }  # fmt: skip
 """By kind: the rule, a text of the line that it names, and the script."""
 
@@ -257,6 +285,8 @@ HEALTHY = {
     "kept as a part": ROWS.format(out="total(F.linear(x, weight, bias))").replace(
         "def step", "bias.data = bias.data / world\ndef step"
     ),
+    "own part of one loss": PARTS.format(loss="every.logsumexp(1).sum()"),
+    "own part, and no other": PARTS.format(loss="(own - every.chunk(world)[rank]).norm()"),
     "experts divided": EXPERTS.format(**SOUND | {"by": ")\n    [each.grad.div_(world) for each in "
         "expert.parameters()]\n    (0"}),
     "experts divided on the way": EXPERTS.format(

@@ -122,7 +122,7 @@ def _taken_at(trace: Trace, given: Done[GivenAct]) -> Site:
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluation:
+class Evaluation:
     """Calls of models without gradients, between those of the training."""
 
     given: tuple[Done[GivenAct], ...]
@@ -143,7 +143,7 @@ def same_part(trace: Trace) -> tuple[SamePart, ...]:
     """
     found = []
     for ranks in trace.once(together).values():
-        every = [_evaluations(part.trace) for part in ranks]
+        every = [evaluations(part.trace) for part in ranks]
         if len(ranks) < 2 or not all(every):
             continue
         same = [each for each in zip(*every, strict=False) if _is_same_part(each, len(ranks))]
@@ -158,19 +158,19 @@ def same_part(trace: Trace) -> tuple[SamePart, ...]:
     return tuple(found)
 
 
-def _evaluations(trace: Trace) -> list[_Evaluation]:
-    found: list[_Evaluation] = []
+def evaluations(trace: Trace) -> list[Evaluation]:
+    found: list[Evaluation] = []
     now: list[Done[GivenAct]] = []
     for each in trace.once(Acts).of(GivenAct):
         if not each.facts.grad:
             now.append(each)
         elif now:
-            found.append(_Evaluation(tuple(now), each.t))
+            found.append(Evaluation(tuple(now), each.t))
             now = []
-    return [*found, _Evaluation(tuple(now), AT_THE_END)] if now else found
+    return [*found, Evaluation(tuple(now), AT_THE_END)] if now else found
 
 
-def _is_same_part(every: Sequence[_Evaluation], size: int) -> bool:
+def _is_same_part(every: Sequence[Evaluation], size: int) -> bool:
     """Whether these ranks evaluated the same rows, as many as an equal part for each rank has."""
     looks = {each.looks for each in every}
     if len(looks) != 1 or looks == {()}:
@@ -179,7 +179,7 @@ def _is_same_part(every: Sequence[_Evaluation], size: int) -> bool:
     return 0 < part == whole // size
 
 
-def _rows(evaluation: _Evaluation) -> tuple[int, int]:
+def _rows(evaluation: Evaluation) -> tuple[int, int]:
     """How many rows of one tensor were evaluated, and how many it has; 0 if it is not one."""
     seen: set[int] = set()
     wholes = set()
@@ -198,7 +198,7 @@ def _rows(evaluation: _Evaluation) -> tuple[int, int]:
     return len(seen), whole // row
 
 
-def _is_combined(trace: Trace, ranks: Sequence[RankPart], every: Sequence[_Evaluation]) -> bool:
+def _is_combined(trace: Trace, ranks: Sequence[RankPart], every: Sequence[Evaluation]) -> bool:
     """Whether each of these ranks called a collective after it, before the training went on."""
     return all(
         any(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.steps import step_numbers
+from gradscope.analysis.program.arguments import arguments_of
 from gradscope.analysis.ranks.merging.one_rank import equal_parts, parts
 from gradscope.analysis.ranks.replicas import Group, replicated
 from gradscope.analysis.rules.loop.accumulation import ends_in_mean
@@ -32,7 +33,7 @@ class Mean:
 
     op: int  # that computed it
     over: str  # the shape of what it took, "[8, 2]", or the number that it divided by
-    count: float = math.nan  # that number; NaN: a shape
+    count: float  # the number of values
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +79,20 @@ def _mean(trace: Trace, task: GraphTask) -> Mean | None:
     nodes, ops, tensors = trace.table(Node), trace.table(Op), trace.table(Tensor)
     if len(task.roots) != 1 or not nodes.has(task.roots[0]):
         return None
-    op = nodes.row(task.roots[0]).op
+    root = nodes.row(task.roots[0])
+    op = root.op
     if not ops.has(op):
         return None
     row = ops.row(op)
     if row.name == "div" and len(row.inputs) == DIVIDED:
-        many = trace.once(_numbers).get(row.inputs[1], math.nan)
+        many = arguments_of(root.arguments).get("other")
+        if not isinstance(many, int | float):
+            many = trace.once(_numbers).get(row.inputs[1], math.nan)
         return Mean(op, f"{many:.0f}", many) if many > 1 and many == round(many) else None
     if not (row.inputs and tensors.has(row.inputs[0]) and ends_in_mean(trace, task.id)):
         return None
-    return Mean(op, str([*tensors.row(row.inputs[0]).shape]))
+    shape = tensors.row(row.inputs[0]).shape
+    return Mean(op, str([*shape]), float(math.prod(shape)))
 
 
 def _numbers(trace: Trace) -> dict[int, float]:
@@ -115,7 +120,7 @@ def _compared(ranks: Mapping[int, Mapping[tuple[int, int], Mean]]) -> Sizes | No
 
 
 def _fewest(each: Sequence[Mapping[int, Mean]]) -> int:
-    """The rank that always divided by the smallest number, and another by MUCH more."""
+    """The rank that always had the fewest values, and another MUCH more; NONE: there is none."""
     ranks = {min(means, key=lambda rank: means[rank].count) for means in each}
     apart = all(
         max(mean.count for mean in means.values())

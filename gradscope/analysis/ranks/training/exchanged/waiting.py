@@ -5,7 +5,9 @@ A handle of the collective came back, and none of its methods was called before 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -43,6 +45,7 @@ class UsedTooEarly:
     many: int
     running: int  # how many of these had not ended by then, as far as it was seen
     waited: int  # stack of the method that was called too late; NONE: none was called
+    holds: frozenset[int] | None  # parameters whose numbers were in it; None: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,12 @@ def used_too_early(trace: Trace) -> tuple[UsedTooEarly, ...]:
     if not names <= {*ON_CPU}:
         return ()
     return tuple(found for part in trace.once(parts) for found in _of_rank(part.rank, part.trace))
+
+
+def may_hold(trace: Trace, parameters: Iterable[int]) -> bool:
+    """Whether numbers of one of these parameters may have been used too early."""
+    held = [each.holds for each in trace.once(used_too_early)]
+    return None in held or any(not each.isdisjoint(parameters) for each in held if each)
 
 
 def _of_rank(rank: int, trace: Trace) -> list[UsedTooEarly]:
@@ -111,8 +120,16 @@ def _found(
     ]
     name, step = spans[row.span].name.removesuffix(GOES_ON), spans[row.span].step
     return UsedTooEarly(
-        rank, name, row.stack, use.by, use.stack, row.span, step, len(those), len(running), waited
-    )
+        rank, name, row.stack, use.by, use.stack, row.span, step, len(those), len(running), waited,
+        _holds([each for each, _, _ in those]),
+    )  # fmt: skip
+
+
+def _holds(those: Sequence[Collective]) -> frozenset[int] | None:
+    """The parameters of these; a single number is no parameter."""
+    if any(not row.parameters and prod(row.shape) > 1 for row in those):
+        return None
+    return frozenset(each for row in those for each in row.parameters)
 
 
 def _over(end: int, t: int) -> bool:

@@ -25,11 +25,14 @@ from gradscope.analysis.ranks.training.gradients.aligned import (
 )
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.functions import last_name
-from gradscope.trace.schema import Tensor
+from gradscope.trace.schema import NONE, Tensor
 from gradscope.trace.trace import Trace
 
 ADDS = frozenset(("add", "addmm", "linear", "convolution"))
 """Calls that add a parameter to what they compute."""
+
+PRODUCTS = frozenset(("mm", "matmul", "bmm", "einsum"))
+"""Calls whose result a sum over ranks completes, if one of their factors is a part."""
 
 CLOSE = 1e-3
 FARTHEST = 8
@@ -90,11 +93,9 @@ def _found(
         number = numbers.pop() if len(numbers) == 1 else None
         if number is None or first.calls.name(first.at[number]) not in ADDS:
             continue
-        inputs = first.inputs(number)
-        bases = {first.calls.origin_leaf(each) for each in inputs}
-        part = next((each for each in shards if each.tensors[first.rank] in bases), None)
-        added = [each for each in equal if each.tensors[first.rank] in inputs]
-        if part is None or not added or not _is_added(first, added[0]):
+        added = [each for each in equal if each.tensors[first.rank] in first.inputs(number)]
+        part = _part_in(first, number, shards) if added else None
+        if part is None or not _is_added(first, added[0]):
             continue
         if any(_is_averaged(ranks[rank], each, len(ranks)) for rank, each in together.items()):
             continue
@@ -103,6 +104,26 @@ def _found(
             added[0], part, own_site(first.trace, first.calls.stack(at)),
             own_site(first.trace, one.stack), first.calls.id(at), one.span, len(ranks),
         )  # fmt: skip
+
+
+def _part_in(first: RankCalls, number: int, shards: list[HeldParameter]) -> HeldParameter | None:
+    """The part of a weight that a call uses, or the product to which it adds something."""
+    pending, seen = [first.at[number]], set[int]()
+    while pending and len(seen) < FARTHEST:
+        at = pending.pop(0)
+        seen.add(at)
+        inputs = first.calls.inputs(at)
+        bases = {first.calls.origin_leaf(each) for each in inputs}
+        part = next((each for each in shards if each.tensors[first.rank] in bases), None)
+        if part is not None:
+            return part
+        made = [first.calls.origin(each) for each in inputs]
+        pending += [
+            each
+            for each in made
+            if each != NONE and each not in seen and first.calls.name(each) in (*ADDS, *PRODUCTS)
+        ]
+    return None
 
 
 def _is_sum(together: dict[int, Exchanged], ranks: tuple[int, ...]) -> bool:
@@ -140,10 +161,10 @@ def _is_like(look: BatchLook, summed: Exchanged, total: float, norm: float) -> b
 
 
 def _is_added(first: RankCalls, parameter: HeldParameter) -> bool:
-    """Whether it is a vector that is not zero: it is added, and that makes a difference."""
-    tensor = parameter.tensors[first.rank]
-    look, row = first.leaf(tensor), first.trace.table(Tensor).row(tensor)
-    return look is not None and look.rms > 0 and len(row.shape) == 1
+    """Whether it is a vector that is not zero in some step: to add it makes a difference."""
+    if parameter.is_zero:
+        return False
+    return len(first.trace.table(Tensor).row(parameter.tensors[first.rank]).shape) == 1
 
 
 def _is_averaged(rank: RankCalls, summed: Exchanged, size: int) -> bool:

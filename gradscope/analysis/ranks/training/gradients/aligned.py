@@ -19,6 +19,7 @@ from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.training.data.batches import BatchLook
+from gradscope.analysis.ranks.training.rounds import steps_together
 from gradscope.trace.schema import (
     NONE,
     BackendWork,
@@ -53,6 +54,7 @@ class HeldParameter:
     equal: tuple[bool, ...]  # before each step of the optimizer; of many steps, before some
     grads: Mapping[int, float]  # norms of the gradient that the first step used, by rank
     optimizer: int = 0  # its number
+    is_zero: bool = False  # its norm was 0 in these steps, on the first rank
 
     @property
     def differs(self) -> bool:
@@ -260,13 +262,16 @@ def held_parameters(trace: Trace) -> tuple[HeldParameter, ...]:
         return ()
     found: list[HeldParameter] = []
     for number, several in enumerate(zip(*optimizers, strict=True)):
-        if len({(len(each.tensors), len(each.steps)) for each in several}) != 1:
-            continue
+        steps = [len(each.steps) for each in several]
+        if len({len(each.tensors) for each in several}) != 1 or max(steps) - min(steps) > 1:
+            continue  # a rank that is ended in a step, or waits in it, has one step less
         many = len(several[0].tensors)
-        facts = [[step.facts for step in each.steps] for each in several]
+        own = {part.rank: each.steps for part, each in zip(every, several, strict=True)}
+        together = [each for each in steps_together(trace, own) if len(each) == len(every)]
+        facts = [[each[part.rank].facts for each in together] for part in every]
         measured = [
             at
-            for at in _few(len(several[0].steps))
+            for at in _few(len(together))
             if all(len(of[at].hashes) == len(of[at].grad) == many for of in facts)
         ]
         if not measured or measured[0] != 0 or _are_shards(every, several[0].tensors):
@@ -283,6 +288,7 @@ def held_parameters(trace: Trace) -> tuple[HeldParameter, ...]:
                     tuple(len(each) == 1 for each in hashes),
                     {p.rank: of[0].grad[place] for p, of in zip(every, facts, strict=True)},
                     number,
+                    not any(facts[0][at].size[place] for at in measured),
                 )
             )
     return tuple(found)
