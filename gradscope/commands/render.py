@@ -167,11 +167,15 @@ def render(
 
 
 def _step_only(options: "GraphOptions", target: "Target") -> int | None:
-    """The step, if the picture needs no other: calls are numbered, and names found, in all."""
-    part = options.selection
-    is_backward = options.graph in {None, GraphOf.BACKWARD} and target.format.takes == "picture"
-    names = part.around, part.path_to, options.expand, options.fold
-    is_whole = not is_backward or part.backward is not None or any(names)
+    """The step, if the picture needs no other.
+
+    Calls are numbered and names found among all; saved values, too, and other steps release them.
+    """
+    part, format = options.selection, target.format
+    is_backward = options.graph in {None, GraphOf.BACKWARD}
+    is_picture = format.takes == "picture" and format.name != "json"  # that has ids
+    others = part.around, part.path_to, options.expand, options.fold, options.saved
+    is_whole = not (is_backward and is_picture) or part.backward is not None or any(others)
     return None if is_whole else part.step
 
 

@@ -6,8 +6,9 @@ tables, `CONTENTS`, a view of one step needs the windows in which the step was r
 rows that those refer to: parameters, nodes that accumulate into them. Other tables are small and
 are read whole, so steps, backwards and spans are counted as in the whole trace. The names of nodes
 (`MulBackward0#2`) count all nodes of the trace: of other windows only their ids and names are read.
-Events are numbered when shorthand is expanded, and calls by which of them are inside others, so in
-such a part these have other numbers: views that show them read the whole.
+Events, calls and saved values are numbered when shorthand is expanded, so in such a part they have
+other numbers, and a release of saved values in a later step is not in it: views that show these
+read the whole.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gradscope.trace.schema.declare import NONE, Row, columns
 from gradscope.trace.shorthand import SHORT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gradscope.trace.file.index import Index, IndexEntry
     from gradscope.trace.file.scan import Scan
@@ -182,10 +183,7 @@ class _Part:
 
     def all_nodes(self, own: Table[Row]) -> AllNodes:
         """The nodes of all windows; `own`: those that were read."""
-        if any(place.table in SHORT for place in self.entries):
-            of_call = _node_names([b for b in self.blocks.values() if b.table == "short.operator"])
-        else:
-            of_call = np.zeros(0, np.int64)
+        of_call = _node_names([b for b in self.blocks.values() if b.table == "short.operator"])
         ids, names = [own.array("id")], [own.array("name")]
         for number, place in enumerate(self.entries):
             if number in self.blocks or place.table not in {"node", CALLS}:
@@ -224,12 +222,15 @@ def _cells(line: Mapping[str, Any], name: str, length: int) -> Integers:
     return np.asarray(found)
 
 
-def _node_names(blocks: Iterable[Block]) -> Integers:
+def _node_names(blocks: Sequence[Block]) -> Integers:
     """The name of the node that a call of each operator creates."""
-    rows = [block.data for block in blocks]
-    numbers = np.concatenate([np.asarray(data["number"]) for data in rows])
-    made = np.zeros(int(numbers.max(initial=0)) + 1, np.int64)
-    made[numbers] = np.concatenate([np.asarray(data["node_name"]) for data in rows])
+    nothing = np.zeros(0, np.int64)
+    numbers, names = (
+        np.concatenate([nothing, *(np.asarray(block.data[name]) for block in blocks)])
+        for name in ("number", "node_name")
+    )
+    made = np.zeros(int(numbers.max(initial=NONE)) + 1, np.int64)
+    made[numbers] = names
     return made
 
 
