@@ -47,7 +47,8 @@ def train(torch: Any, seed: int) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     average = [each.detach().clone() for each in model.parameters()]
-    scale, state, kept = torch.ones(3, requires_grad=True), torch.zeros(1), []
+    scale, state = torch.ones(3, requires_grad=True), torch.zeros(1)
+    kept: list[Any] = []
     for _ in range(STEPS):
         optimizer.zero_grad()
         loss = model(torch.randn(5, 4)).pow(2).mean() + 0.1 * state.sum()
