@@ -155,12 +155,28 @@ def render(
         everything=everything,
         limit=limit,
     )
-    target, loaded = target_of(of_all(trace), output, format), load(trace, rank)
+    target = target_of(of_all(trace), output, format)
+    loaded = load(trace, rank, _step_only(options, target))
+    if loaded.all_nodes is not None and not len(loaded.all_nodes.ids):
+        loaded = load(trace, rank)  # the picture is of the forward
     selection = with_finding(loaded, options.selection, calls=graph is GraphOf.FORWARD)
     options = replace(options, selection=selection)
     if not yes:
         _ask_about_size(loaded, options, target)
     write(loaded, options, target, "dark" if theme is ThemeName.DARK else "")
+
+
+def _step_only(options: "GraphOptions", target: "Target") -> int | None:
+    """The step, if the picture needs no other.
+
+    Calls are numbered and names found among all; saved values, too, and other steps release them.
+    """
+    part, format = options.selection, target.format
+    is_backward = options.graph in {None, GraphOf.BACKWARD}
+    is_picture = format.takes == "picture" and format.name != "json"  # that has ids
+    others = part.around, part.path_to, options.expand, options.fold, options.saved
+    is_whole = not (is_backward and is_picture) or part.backward is not None or any(others)
+    return None if is_whole else part.step
 
 
 def _ask_about_size(trace: "Trace", options: "GraphOptions", target: "Target") -> None:

@@ -67,7 +67,8 @@ def timeline(
     options = TimelineOptions(step, task, *limits, sort, columns_in(out.width))
     if json and ranks is None:
         raise UsageError("--json needs --ranks: gradscope timeline --ranks time --json")
-    loaded = load(trace, rank)
+    is_of_all = task is not None or events or ranks is not None  # events have numbers
+    loaded = load(trace, rank, None if is_of_all else step)
     if ranks is not None:
         _show_ranks(loaded, ranks, out, 0 if everything else rows, as_json=json)
     elif events:

@@ -11,7 +11,7 @@ from pathlib import Path
 from gradscope.analysis.timing.live import LiveRun
 from gradscope.scene.readable import byte_count, count, duration, number, plural
 from gradscope.scene.table_scenes import FactsScene
-from gradscope.trace.file.growing import GrowingTrace
+from gradscope.trace.file.reading.growing import GrowingTrace
 
 
 class LiveState(StrEnum):

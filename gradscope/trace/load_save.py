@@ -25,6 +25,7 @@ from gradscope.trace.file.index import IndexEntry, closing, entry, read_index
 from gradscope.trace.file.latest.let_go import lets_go, without_missing
 from gradscope.trace.file.opening import is_being_written, private
 from gradscope.trace.file.progress import tell
+from gradscope.trace.file.reading import of_step
 from gradscope.trace.file.scan import CommonBlocks, Scan, needed_for
 from gradscope.trace.ragged import take
 from gradscope.trace.schema.declare import NONE, Row
@@ -48,10 +49,12 @@ def load(
     tables: Collection[type[Row]] | None = None,
     *,
     common: CommonBlocks | None = None,
+    step: int | None = None,
 ) -> Trace:
     """The trace in a file, or some of its tables; its `notes` say what is missing.
 
     `common`: given to each `load` of files that are alike, so that equal blocks are decoded once.
+    `step`: the number of a step; of a large file, only what a view of it needs is read.
 
     Raises UnreadableTraceError if the file is not a trace or is damaged, and FutureTraceError if
     only a newer gradscope can read it.
@@ -63,7 +66,8 @@ def load(
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableTraceError("it is not a file")  # noqa: TRY301
         with path.open("rb") as file:
-            trace = _trace(_scan(file, status.st_size, wanted, common))
+            part = None if step is None else _part(file, status.st_size, step)
+            trace = part or _trace(_scan(file, status.st_size, wanted, common))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnreadableTraceError(f"cannot open {quoted_path(path)}: {reason}") from None
@@ -116,6 +120,22 @@ def _scan(
     return scan
 
 
+def _part(file: BinaryIO, size: int, step: int) -> Trace | None:
+    """The part of a file that views of this step need; None: read the whole file."""
+    index = read_index(file, size) if size >= of_step.WORTH_IT else None
+    if index is None:
+        return None
+    scan = Scan()
+    file.seek(0)
+    nodes = of_step.read_step(file, index, step, scan)
+    if nodes is None:
+        return None
+    scan.text, scan.ended, scan.indexed, scan.end = size, True, True, dict(index.end)
+    trace = _trace(scan, is_part=True)
+    trace.all_nodes = nodes
+    return trace
+
+
 def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]:
     """The pieces; reports how much of the file has been read."""
     for piece in pieces:
@@ -124,7 +144,7 @@ def _told(pieces: Iterable[bytes], file: BinaryIO, size: int) -> Iterator[bytes]
     tell("putting the trace together")
 
 
-def _trace(scan: Scan) -> Trace:
+def _trace(scan: Scan, *, is_part: bool = False) -> Trace:
     in_short = any(block.table in SHORT for block in scan.blocks)
     try:
         blocks = taken_from(scan.blocks) if scan.ended else scan.blocks
@@ -143,7 +163,7 @@ def _trace(scan: Scan) -> Trace:
     truncated = not scan.ended or scan.end.get("truncated") is True
     horizon = scan.end.get("horizon") if scan.ended else scan.horizon
     tables: Mapping[str, Table[Row]] = made.tables
-    if lets_go(tables["meta"]):
+    if is_part or lets_go(tables["meta"]):
         tables = without_missing(tables)
         remarks = [each for each in remarks if each not in made.notes]  # about rows that are gone
     trace = Trace(

@@ -30,6 +30,8 @@ from gradscope.trace.table import CHUNK, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from gradscope.trace.file.reading.of_step import AllNodes
+
 __all__ = ["EventOrder", "Ragged", "Table", "Trace"]
 
 R = TypeVar("R", bound=Row)
@@ -72,6 +74,8 @@ class Trace:
         else None."""
         self.file_name = ""
         """Name of the file it was loaded from, without folders."""
+        self.all_nodes: AllNodes | None = None
+        """The nodes of the whole trace, if only a part was read: see Note [One step]."""
         self._remarks = remarks
         self._facts = facts
         self._made: dict[Any, Any] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from gradscope.errors import UnreadableTraceError
 from gradscope.trace.file.file_writer import FileWriter
-from gradscope.trace.file.growing import GrowingTrace
+from gradscope.trace.file.reading.growing import GrowingTrace
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Step
 

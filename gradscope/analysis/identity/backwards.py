@@ -14,8 +14,12 @@ from gradscope.trace.trace import Trace
 
 def backwards(trace: Trace, steps: Collection[int] | None = None) -> tuple[GraphTask, ...]:
     """The graph tasks in the order in which they started: all, or those of some steps."""
-    tasks = sorted(trace.rows(GraphTask), key=lambda task: (task.begin, task.id))
-    return tuple(task for task in tasks if steps is None or task.step in steps)
+    tasks = trace.once(_in_order)
+    return tasks if steps is None else tuple(task for task in tasks if task.step in steps)
+
+
+def _in_order(trace: Trace) -> tuple[GraphTask, ...]:
+    return tuple(sorted(trace.rows(GraphTask), key=lambda task: (task.begin, task.id)))
 
 
 def backward_numbers(trace: Trace) -> dict[int, int]:

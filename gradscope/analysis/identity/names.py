@@ -50,9 +50,13 @@ class NodeNames:
 
 def node_names(trace: Trace) -> NodeNames:
     """Number the nodes of each name."""
-    names = np.asarray(trace.table(Node)["name"], dtype=np.int64)
-    ordinals = ranks(names) + 1
-    return NodeNames(trace, ordinals, counts(names))
+    nodes, whole = trace.table(Node), trace.all_nodes
+    names = np.asarray(nodes["name"] if whole is None else whole.names, dtype=np.int64)
+    ordinals, many = ranks(names) + 1, counts(names)
+    if whole is not None:
+        own = np.searchsorted(whole.ids, nodes.array("id"))
+        ordinals, many = ordinals[own], many[own]
+    return NodeNames(trace, ordinals, many)
 
 
 def find_nodes(trace: Trace, wanted: str) -> tuple[int, ...]:

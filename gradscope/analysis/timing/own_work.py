@@ -69,7 +69,11 @@ class OwnWorkTimes:
     def on(self, threads: Iterable[int], begin: int, end: int) -> int:
         """The own work in one period, on any of these threads."""
         wanted = {*threads}
-        some = [each for each in self.stretches if each.thread in wanted]
+        some = [
+            each
+            for each in self.stretches
+            if each.begin < end and begin < each.end and each.thread in wanted
+        ]
         return int(_Sum(some).between(np.array([begin]), np.array([end]))[0]) if some else 0
 
 

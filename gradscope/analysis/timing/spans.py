@@ -44,6 +44,10 @@ class NamedMoment:
 
 def spans(trace: Trace) -> tuple[NamedSpan, ...]:
     """All spans, in the order in which they started; outer ones first."""
+    return trace.once(_spans)
+
+
+def _spans(trace: Trace) -> tuple[NamedSpan, ...]:
     table = trace.table(Span)
     order = np.lexsort((table["id"], table["begin"]))
     groups = {row.id: row for row in trace.rows(ProcessGroup)}
@@ -80,12 +84,12 @@ def spans_at(trace: Trace, thread: int, t: int) -> tuple[NamedSpan, ...]:
     """The spans a thread was in at a moment, outermost first."""
     threads, begins, ends = trace.once(_columns)
     inside = (threads == thread) & (begins <= t) & ((ends == NONE) | (t <= ends))
-    known = trace.once(spans)
+    known = spans(trace)
     return tuple(known[place] for place in np.flatnonzero(inside).tolist())
 
 
 def _columns(trace: Trace) -> tuple[Ids, Ids, Ids]:
     """Thread, begin and end of each span, in the order of `spans`."""
-    rows = [(each.thread, each.begin, each.end) for each in trace.once(spans)]
+    rows = [(each.thread, each.begin, each.end) for each in spans(trace)]
     thread, begin, end = np.array(rows, np.int64).reshape(-1, 3).T
     return thread, begin, end

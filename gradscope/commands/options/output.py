@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from gradscope.trace.trace import Trace
 
 
-def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
-    """The trace in a file, or those of several ranks as one; or only one of its ranks."""
+def load(
+    paths: "Path | Sequence[Path]", rank: int | None = None, step: int | None = None
+) -> "Trace":
+    """The trace in a file, or those of several ranks as one; or only one of its ranks.
+
+    `step`: of a large file, read only what a view of this step needs.
+    """
     with working():
-        traces = load_all([paths] if isinstance(paths, Path) else paths)
+        of_step = step if rank is None else None
+        traces = load_all([paths] if isinstance(paths, Path) else paths, of_step)
         trace = traces[0]
         if len(traces) > 1:
             from gradscope.analysis.ranks.merging.merge import merged
@@ -36,12 +42,14 @@ def load(paths: "Path | Sequence[Path]", rank: int | None = None) -> "Trace":
         return only(trace, rank)
 
 
-def load_all(paths: "Sequence[Path]") -> "list[Trace]":
-    """The traces in these files, which may have much in common."""
+def load_all(paths: "Sequence[Path]", step: int | None = None) -> "list[Trace]":
+    """The traces in these files, which may have much in common; of a single one, a step."""
     from gradscope.trace import load_save
     from gradscope.trace.file.scan import CommonBlocks
 
-    common = CommonBlocks() if len(paths) > 1 else None
+    if len(paths) == 1:
+        return [load_save.load(paths[0], step=step)]
+    common = CommonBlocks()
     return [load_save.load(path, common=common) for path in paths]
 
 

@@ -11,7 +11,7 @@
 A block line holds rows of one table or, with `"amend":true`, new values of columns of earlier rows,
 which it names by id. A window line marks everything that was committed together as complete. The
 end line marks the recording as closed; after it follows only the index, which says which lines hold
-which table, time and step. `crc32` is the checksum of the line up to `,"crc32":`.
+which table, time, step and ids. `crc32` is the checksum of the line up to `,"crc32":`.
 
 Lines are appended window by window, so a file that was cut anywhere opens up to its last whole
 line, with a note. A whole line that does not match its checksum is an error. `.json.gz` and

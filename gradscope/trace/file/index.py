@@ -1,4 +1,4 @@
-"""The index at the end of a trace file: where the rows of a table, a time or a step are."""
+"""The index at the end of a trace file: where the rows of a table, a time, a step or an id are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMES: Final = ("t", "begin", "born")
 
 
 class IndexEntry(NamedTuple):
-    """One block line: its contents and its position. NONE if its table has no time or step."""
+    """One block line: its contents and its position. NONE if its table has no time, step or id."""
 
     table: str
     offset: int  # in the text
@@ -36,6 +36,14 @@ class IndexEntry(NamedTuple):
     last_time: int
     first_step: int
     last_step: int
+    first_id: int = NONE
+    last_id: int = NONE
+
+
+ADDED: Final = frozenset({"first_id", "last_id"})
+"""Columns that the index of an older file lacks."""
+IDS: Final = ("id", "number")
+"""Columns with the id of a row: of a table, or of calls in shorthand."""
 
 
 def entry(block: Block, offset: int, length: int, window: int) -> IndexEntry:
@@ -49,6 +57,7 @@ def entry(block: Block, offset: int, length: int, window: int) -> IndexEntry:
         window,
         *_extent(block, times),
         *_extent(block, "step"),
+        *_extent(block, next((name for name in IDS if name in block.data), "")),
     )
 
 
@@ -111,7 +120,9 @@ def _entries(given: Mapping[str, Any], size: int) -> tuple[IndexEntry, ...]:
     rows = len(tables)  # every column is written cell by cell
     kinds = {name: str if name == "table" else int for name in IndexEntry._fields}
     columns = [
-        column_text.DECODERS[kind](given.get(name), rows).tolist() for name, kind in kinds.items()
+        column_text.DECODERS[kind](given.get(name), rows).tolist()
+        for name, kind in kinds.items()
+        if name in given or name not in ADDED
     ]
     if any(len(column) != rows for column in columns):
         raise UnreadableTraceError("its index has columns of different lengths")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from bisect import bisect_right
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from gradscope.record.notes.positions.joined_rows import JoinedRows
     from gradscope.record.notes.positions.thread_places import ThreadPlaces
     from gradscope.trace.writer import Writer
+
+
+NEVER = np.iinfo(np.int64).max
+"""Later than any time."""
 
 
 class Steps:
@@ -48,7 +53,6 @@ class Steps:
         """Decides which steps share a row."""
         self.moments = array("q")
         """The start of each step."""
-        self._begins = np.zeros(0, np.int64)  # the same as an array, as far as needed
         self._ids = count()
         self._lock = threading.RLock()
         self._new = Log(3)  # each ends when the next begins
@@ -92,10 +96,10 @@ class Steps:
 
     def at(self, t: Any) -> Any:
         """The ids of the steps that were running at these times."""
-        new = self.moments[len(self._begins) :]
-        if new:
-            self._begins = np.append(self._begins, new)
-        return np.searchsorted(self._begins, t, side="right") - 1
+        earliest = np.min(t, initial=NEVER)
+        first = max(bisect_right(self.moments, earliest) - 1, 0)
+        begins = np.array(self.moments[first:], np.int64)  # few: most times are recent
+        return np.searchsorted(begins, t, side="right") + (first - 1)
 
     def finish(self) -> None:
         """End the current step at the end of the recording."""
