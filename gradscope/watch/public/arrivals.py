@@ -65,7 +65,7 @@ class Arrival(NamedTuple):
     look: Measured | OnDevice | None  # its values, if they were measured
 
 
-class Shown(NamedTuple):
+class ShownGradient(NamedTuple):
     """A gradient that a hook of the program, or ours, receives."""
 
     tensor: int  # its address
@@ -82,7 +82,7 @@ class OnThread:
         self.node: HookedNode | None = None  # that ran last
         self.replaced = False  # whether a hook of the program replaced a gradient since
         self.accumulates: tuple[int, int, int] | None = None  # state of the leaf before its run
-        self.shown: dict[tuple[int, int], Shown] = {}
+        self.shown: dict[tuple[int, int], ShownGradient] = {}
         """What hooks of the program received since the last run: by number of the node (0: not
         known, but it runs next) and input."""
 
@@ -151,7 +151,7 @@ class HookedBackward:
             if len(arrivals) > 1:
                 total = shown.get((node.number, nr)) or shown.get((0, nr))
                 if total is None and not replaced:
-                    total = Shown(grad._cdata, grad._version)
+                    total = ShownGradient(grad._cdata, grad._version)
                 self._add_up(arrivals, total, None if replaced else look)
         leaf = None if node.leaf is None else node.leaf()
         here.accumulates = None
@@ -166,7 +166,7 @@ class HookedBackward:
         if node or not here.replaced:
             for index, grad in enumerate(grads, nr):
                 if grad is not None:
-                    here.shown.setdefault((node, index), Shown(grad._cdata, grad._version))
+                    here.shown.setdefault((node, index), ShownGradient(grad._cdata, grad._version))
 
     def ends(self, node: HookedNode, returned: Sequence[Any], t: int) -> None:
         """A node has run and returned these gradients."""
@@ -223,7 +223,7 @@ class HookedBackward:
             arrivals = self._waiting.pop(asked, ())
             if len(arrivals) > 1:
                 look = None if self._ring is None or grad is None else self._ring.measure(grad)
-                total = None if grad is None else Shown(grad._cdata, grad._version)
+                total = None if grad is None else ShownGradient(grad._cdata, grad._version)
                 self._add_up(arrivals, total, look)
         for at, arrivals in self._waiting.items():  # of nodes that did not run
             if len(arrivals) > 1:
@@ -231,7 +231,7 @@ class HookedBackward:
         self._waiting.clear()
         self.added.sort()
 
-    def _last_shown(self, at: tuple[int, int], arrivals: Sequence[Arrival]) -> Shown | None:
+    def _last_shown(self, at: tuple[int, int], arrivals: Sequence[Arrival]) -> ShownGradient | None:
         """The sum that a hook received for an input of a node that then did not run."""
         number, nr = at
         for here in self._threads.values():
@@ -243,7 +243,10 @@ class HookedBackward:
         return None
 
     def _add_up(
-        self, arrivals: Sequence[Arrival], total: Shown | None, look: Measured | OnDevice | None
+        self,
+        arrivals: Sequence[Arrival],
+        total: ShownGradient | None,
+        look: Measured | OnDevice | None,
     ) -> None:
         """Record the additions of these gradients; `total` is None: it is not known."""
         first_in_place = _first_in_place(arrivals, total)
@@ -280,7 +283,7 @@ class HookedBackward:
         return known[node.number]
 
 
-def _first_in_place(arrivals: Sequence[Arrival], total: Shown | None) -> int:
+def _first_in_place(arrivals: Sequence[Arrival], total: ShownGradient | None) -> int:
     """The index of the first gradient added in place. See Note [How gradients are added]."""
     if total is None:
         return len(arrivals)
