@@ -131,6 +131,8 @@ class Watcher:
         try:
             from gradscope.watch.values import (  # noqa: PLC0415 -- it compiles
                 callbacks,
+                divided,
+                layout,
                 ring,
                 whole,
                 without_node,
@@ -142,6 +144,8 @@ class Watcher:
             devices = self.ring.devices = DeviceLooks()
             with suppress(asked.NoAlias):  # then tensors on devices are not measured
                 devices.asked = asked.AskedByMachineCode(devices, self.faults)
+            with suppress(layout.NotReadable):  # nor parts of DTensors
+                self.ring.parts = divided.PartsOfTensors(self.faults)
             if level == "full":
                 self.operands, found = whole.operands(), whole.whole(found)
         except Exception as error:  # noqa: BLE001 -- on any build of PyTorch, the rest is watched
@@ -233,8 +237,8 @@ class Watcher:
         for hooks in self.hooks:
             hooks.start()
         self.collectives.start()
-        if self.devices is not None:
-            self.devices.start()
+        if self.ring is not None:
+            self.ring.start()
         if self.runs is not None:
             self.runs.start()
         if self.calls is not None:
@@ -246,8 +250,8 @@ class Watcher:
             self.calls.stop()
         if self.runs is not None:
             self.runs.stop()
-        if self.devices is not None:
-            self.devices.stop()
+        if self.ring is not None:
+            self.ring.stop()
         self.collectives.stop()
         for hooks in self.hooks:
             hooks.stop()

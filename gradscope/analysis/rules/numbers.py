@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity, known_rows
+from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import grouped
@@ -367,10 +368,13 @@ def _place(trace: Trace, birth: Birth) -> str:
         outputs = ops.row(birth.op).outputs
         tensor = outputs[birth.index] if 0 <= birth.index < len(outputs) else NONE
     shape = tensors.row(tensor).shape if tensors.has(tensor) else ()
+    shard, of = trace.once(Sharding).shards.get(tensor), ""
+    if shard is not None:
+        shape, of = shard.local, " of the part on this rank"
     known, first = math.prod(shape) == birth.count, birth.bad[0]
     if len(shape) < 2 or not known:
-        return f"index {first}" if len(shape) == 1 and known else f"flat index {first}"
-    return f"index ({', '.join(str(int(each)) for each in np.unravel_index(first, shape))})"
+        return f"{'index' if len(shape) == 1 and known else 'flat index'} {first}{of}"
+    return f"index ({', '.join(str(int(each)) for each in np.unravel_index(first, shape))}){of}"
 
 
 def _counts(trace: Trace, birth: Birth) -> str:

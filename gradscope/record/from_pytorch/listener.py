@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import count
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -92,7 +91,7 @@ class PyTorchListener(ProgramNotes):
             graphs.walked = NativeGraphRows(session, graph, self.tensors, graphs.named, saved=saved)
             graph.look = values.walked if values.on else None
             if values.on:
-                self.tensors.shards.measure = partial(values.look, Place.LEAF)
+                values.divided = self.tensors.shards.measured_by(watcher.ring)
             graphs.releases = Releases(graphs.walked.ends, graphs.walked.storages, _nothing)
         else:
             self.released = _followed_publicly(self)

@@ -46,6 +46,8 @@ class PyTorchValues:
         session.not_finite = self.not_finite
         self.ring: Ring | PublicRing | None = None
         self.devices: DeviceLooks | None = None
+        self.divided: Callable[[Ints, Ints], None] | None = None
+        """Called with results that are DTensors, and the numbers of their parts on this rank."""
         self._parts: list[Ints] = []
         self._made: list[Ints] = []
         """Results of calls whose nodes are known: key (call row, index), op, tensor, task, step,
@@ -254,6 +256,9 @@ class PyTorchValues:
             self._write(rows, columns, self.ring.columns(rows))
 
     def _write(self, rows: Ints, columns: Ints, found: StatisticsColumns) -> None:
+        part = rows[:, ring_.HEAD + ring_.PART]
+        if self.divided is not None and part.any():
+            self.divided(columns[_Facts.NAMES.index("tensor")], part)
         numbers = np.stack([found.min, found.max, found.mean, found.rms])
         with np.errstate(over="ignore"):  # such values are written in 64 bits
             short = numbers.astype(np.float32)

@@ -68,6 +68,8 @@ class WatchedTensorHook(WatchedHook):
             calls.accumulated(leaf)
         if args and kind == TENSOR:
             calls.is_given(token, args[0], self._nr)
+        if args and kind in {TENSOR, PRE}:
+            calls.shows(self._node, args[0] if kind == PRE else args[:1], self._nr)
         try:
             result = self.hook(*args, **kwargs)
         except BaseException as error:  # then its backward fails, which is recorded

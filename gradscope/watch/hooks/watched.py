@@ -95,6 +95,12 @@ class HookedCalls:
             )
 
     @uncompiled
+    def shows(self, node: Callable[[], int], grads: Any, nr: int) -> None:
+        """Called before a hook that receives gradients for a node, from this input on."""
+        if self._on and self.runs is not None:
+            self.faults.guarded("a hook was called", self.runs.shows, node, grads, nr)
+
+    @uncompiled
     def has_run(self) -> None:
         """Called before a hook that is called after the run of a node."""
         if self._on and self.runs is not None:

@@ -5,8 +5,9 @@ Hooks show a gradient when a node returns it, and the sum when the next node rec
 additions were in place, the sum is the tensor that arrived first, and its version has grown by
 their number. Otherwise one of them created the sum; each later one was in place, and its version is
 their number. A tensor is identified by the address of its `TensorImpl`: an operand is alive while a
-result is created, so it has another address. If a hook replaces the sum, it hides the additions,
-and they count as not in place.
+result is created, so it has another address. A hook of the program may replace the sum, or fail,
+before ours receives it: then the sum is the gradient that the first such hook received. If that is
+not known, the additions count as not in place.
 
 Nothing here holds a gradient after its hook: PyTorch moves or reuses one only if nothing else
 refers to it.
@@ -64,16 +65,26 @@ class Arrival(NamedTuple):
     look: Measured | OnDevice | None  # its values, if they were measured
 
 
+class ShownGradient(NamedTuple):
+    """A gradient that a hook of the program, or ours, receives."""
+
+    tensor: int  # its address
+    version: int
+
+
 class OnThread:
     """What one thread is doing in a backward."""
 
-    __slots__ = ("accumulates", "node", "replaced", "run")
+    __slots__ = ("accumulates", "node", "replaced", "run", "shown")
 
     def __init__(self) -> None:
         self.run = -1  # index of the last run
         self.node: HookedNode | None = None  # that ran last
         self.replaced = False  # whether a hook of the program replaced a gradient since
         self.accumulates: tuple[int, int, int] | None = None  # state of the leaf before its run
+        self.shown: dict[tuple[int, int], ShownGradient] = {}
+        """What hooks of the program received since the last run: by number of the node (0: not
+        known, but it runs next) and input."""
 
 
 class HookedBackward:
@@ -128,8 +139,8 @@ class HookedBackward:
             here.run, here.node = len(self.rows), node
             thread = threading.get_ident()
             self.rows.append([t, 0, node.sequence, number, thread])
-        waiting, replaced = self._waiting, here.replaced
-        here.replaced = False
+        waiting, replaced, shown = self._waiting, here.replaced, here.shown
+        here.replaced, here.shown = False, {}
         for nr, grad in enumerate(grads):
             arrivals = waiting.pop((node.number, nr), ()) if waiting else ()
             look = None
@@ -138,13 +149,24 @@ class HookedBackward:
             if self._ring is not None:
                 look = self._ring.put(TAKEN, nr, number, t, grad)
             if len(arrivals) > 1:
-                self._add_up(arrivals, None if replaced else grad, look)
+                total = shown.get((node.number, nr)) or shown.get((0, nr))
+                if total is None and not replaced:
+                    total = ShownGradient(grad._cdata, grad._version)
+                self._add_up(arrivals, total, None if replaced else look)
         leaf = None if node.leaf is None else node.leaf()
         here.accumulates = None
         if leaf is not None and len(grads) == 1 and grads[0] is not None:
             before = _gradient_of(leaf)
             known = 0 if before is None else before._cdata
             here.accumulates = here.run, known, _memory_of(grads[0])
+
+    def shows(self, node: int, grads: Sequence[Any], nr: int) -> None:
+        """A hook of the program receives gradients for a node, from this input on."""
+        here = self.here()
+        if node or not here.replaced:
+            for index, grad in enumerate(grads, nr):
+                if grad is not None:
+                    here.shown.setdefault((node, index), ShownGradient(grad._cdata, grad._version))
 
     def ends(self, node: HookedNode, returned: Sequence[Any], t: int) -> None:
         """A node has run and returned these gradients."""
@@ -201,17 +223,32 @@ class HookedBackward:
             arrivals = self._waiting.pop(asked, ())
             if len(arrivals) > 1:
                 look = None if self._ring is None or grad is None else self._ring.measure(grad)
-                self._add_up(arrivals, grad, look)
-        for arrivals in self._waiting.values():  # of nodes that did not run
+                total = None if grad is None else ShownGradient(grad._cdata, grad._version)
+                self._add_up(arrivals, total, look)
+        for at, arrivals in self._waiting.items():  # of nodes that did not run
             if len(arrivals) > 1:
-                self._add_up(arrivals, None, None)
+                self._add_up(arrivals, self._last_shown(at, arrivals), None)
         self._waiting.clear()
         self.added.sort()
 
+    def _last_shown(self, at: tuple[int, int], arrivals: Sequence[Arrival]) -> ShownGradient | None:
+        """The sum that a hook received for an input of a node that then did not run."""
+        number, nr = at
+        for here in self._threads.values():
+            if (number, nr) in here.shown:
+                return here.shown[number, nr]
+            total = here.shown.get((0, nr))
+            if total is not None and any(each.tensor == total.tensor for each in arrivals):
+                return total
+        return None
+
     def _add_up(
-        self, arrivals: Sequence[Arrival], total: Any, look: Measured | OnDevice | None
+        self,
+        arrivals: Sequence[Arrival],
+        total: ShownGradient | None,
+        look: Measured | OnDevice | None,
     ) -> None:
-        """Record the additions of these gradients; `total` is None: it was replaced."""
+        """Record the additions of these gradients; `total` is None: it is not known."""
         first_in_place = _first_in_place(arrivals, total)
         ring, of = self._ring, 0
         for place, each in enumerate(arrivals[1:], 1):
@@ -220,7 +257,7 @@ class HookedBackward:
                 ring.again(OPERAND, 1, of, t, each.look)
                 if place == 1:
                     ring.again(OPERAND, 0, of, t, arrivals[0].look)
-                if len(arrivals) == 2 and total is not None:
+                if len(arrivals) == 2 and look is not None:
                     ring.again(SUMMED, 0, of, t, look)
             kind = ADD_IN_PLACE if place >= first_in_place else ADD
             self.added.append(AddedGradient(each.run, each.nr, kind, of))
@@ -246,7 +283,7 @@ class HookedBackward:
         return known[node.number]
 
 
-def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
+def _first_in_place(arrivals: Sequence[Arrival], total: ShownGradient | None) -> int:
     """The index of the first gradient added in place. See Note [How gradients are added]."""
     if total is None:
         return len(arrivals)
@@ -254,10 +291,10 @@ def _first_in_place(arrivals: Sequence[Arrival], total: Any) -> int:
     for place, each in enumerate(arrivals):
         first = max(place, 1)  # the first that was added in place, if this became the sum
         grown = last + 1 - first
-        same = each.tensor == total._cdata
-        if same and (last == 1 or total._version == each.version + grown):
+        same = each.tensor == total.tensor
+        if same and (last == 1 or total.version == each.version + grown):
             return first
-    return last + 1 - min(int(total._version), last - 1)
+    return last + 1 - min(total.version, last - 1)
 
 
 def _gradient_of(leaf: Any) -> Any:

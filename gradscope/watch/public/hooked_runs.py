@@ -27,7 +27,7 @@ from gradscope.watch.unseen import unseen
 
 if TYPE_CHECKING:
     import weakref
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import BackwardCall, PythonNodeRecord
@@ -138,6 +138,13 @@ class HookedRunObserver:
         task = self._here()
         if task is not None:
             task.here().replaced = True
+
+    def shows(self, node: Callable[[], int], grads: Sequence[Any], nr: int) -> None:
+        """A hook of the program receives gradients, from this input of the next node on."""
+        task = self._here() if self._on else None
+        if task is not None:
+            with unseen():
+                task.shows(node(), grads, nr)
 
     def has_run(self) -> None:
         """A node has run, and hooks of the program are next."""

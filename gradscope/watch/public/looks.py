@@ -111,6 +111,14 @@ class PublicRing:
         """Number of tensors with NaN or Inf, and of those with NaN."""
         return self._bad, self._with_nan
 
+    def start(self) -> None:
+        """Begin measuring."""
+        self.devices.start()
+
+    def stop(self) -> None:
+        """Stop measuring."""
+        self.devices.stop()
+
     def forget(self) -> None:
         """A hook of the program is called: nothing is remembered from before."""
 

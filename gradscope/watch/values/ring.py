@@ -23,6 +23,7 @@ from gradscope.watch.native.walk_memory import (
     SAVED_USED,
 )
 from gradscope.watch.values.devices.asked import ask, is_elsewhere
+from gradscope.watch.values.divided import is_wrapper, measure_part
 from gradscope.watch.values.measure import (
     SLOTS,
     bad_places,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.watch.values.devices.device_looks import DeviceLooks
+    from gradscope.watch.values.divided import PartsOfTensors
 
 Ints = NDArray[np.int64]
 
@@ -89,14 +91,15 @@ def put(
     store(row + 8 * TASK, task)
     store(row + 8 * STEP, step)
     done = measure(address, row + TO_MEASURED)
-    if done == 0 and ask(address, row + TO_MEASURED):
-        store(row, count + 1)
-        return count + 1
+    if done == 0:
+        done = 2 * ask(address, row + TO_MEASURED)
+    if done == 0:
+        done = measure_part(address, row + TO_MEASURED)
     if done < 1:
         store(row + 8 * PLACE, VOID)
         if done == 0:
             increase(UNREAD, 1)
-    elif load(row + NAN_SLOT) != 0:
+    elif done == 1 and load(row + NAN_SLOT) != 0:
         increase(WITH_NAN, 1)
     store(row, count + 1)
     return count + 1
@@ -144,9 +147,9 @@ def look(self: int, arguments: int, given: int) -> int:  # noqa: ARG001 -- how P
 
 
 # Note [Tensors listed first]
-# While Python measures a tensor on a device, other threads run, and may flush the rows of the
-# traversal. So such tensors are only listed, and measured when the rows are no longer needed. Until
-# then the graph keeps them alive, whose roots the caller holds.
+# While Python measures a tensor on a device, or looks for the part of a DTensor, other threads run,
+# and may flush the rows of the traversal. So such tensors are only listed, and measured when the
+# rows are no longer needed. Until then the graph keeps them alive, whose roots the caller holds.
 ELSEWHERE = 48
 """Bytes of a listed tensor."""
 MOST_ELSEWHERE = 1 << 14
@@ -156,8 +159,8 @@ def put_or_list(
     place: int, index: int, key: int, t: int, tensor: int, step: int, address: int,
     others: int, end: int,
 ) -> int:  # fmt: skip
-    """Write a row, or list a tensor that may be on a device. Returns the end of the list."""
-    if is_elsewhere(address) == 0:
+    """Write a row, or list a tensor on a device or a DTensor. Returns the end of the list."""
+    if is_elsewhere(address) == 0 and is_wrapper(address) == 0:
         put(place, index, key, t, tensor, -1, step, address)
         return others
     if others == end:
@@ -215,6 +218,8 @@ class Ring:
 
     devices: DeviceLooks | None = None
     """What measures tensors on devices, if machine code can ask it."""
+    parts: PartsOfTensors | None = None
+    """What knows the parts of DTensors, likewise."""
 
     def __init__(self) -> None:
         self._reader = Reader(_rows, _state, STAMP)
@@ -229,12 +234,32 @@ class Ring:
         """Measure the leaves and saved values of a native traversal, from these rows on."""
         begin, size = self._elsewhere.ctypes.data, self._elsewhere.nbytes
         end = self._walked(graph, nodes, kept, step, begin, begin + size)
-        if end == begin or self.devices is None or self.devices.asked is None:
-            return
         rows = self._elsewhere[: (end - begin) // ELSEWHERE].tolist()
-        tensors = [self.devices.asked.alias(row[-1]) for row in rows]
+        tensors = [self._held_at(row[-1]) for row in rows]
         for (place, index, key, t, number, _), tensor in zip(rows, tensors, strict=True):
-            self.look(place, index, key, t, number, -1, step, tensor._cdata)
+            if tensor is None:
+                _counted[1] += 1
+            else:
+                self.look(place, index, key, t, number, -1, step, tensor._cdata)
+
+    def _held_at(self, address: int) -> Any:
+        """The plain tensor that a listed one stands for; None: there is none."""
+        if self.parts is not None and self.parts.is_wrapper_at(address):
+            return self.parts.local_at(address)
+        asked = None if self.devices is None else self.devices.asked
+        return None if asked is None else asked.alias(address)
+
+    def start(self) -> None:
+        """Answer what machine code asks."""
+        for each in (self.devices, self.parts):
+            if each is not None:
+                each.start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        for each in (self.devices, self.parts):
+            if each is not None:
+                each.stop()
 
     @staticmethod
     def of(tensor: Any) -> int:

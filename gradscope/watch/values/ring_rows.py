@@ -8,9 +8,10 @@ STAMP, TIME, PLACE, INDEX, KEY, TENSOR, TASK, STEP, HEAD = range(9)
 KEY: the number of a call's row or of a run; for values measured from Python, of a node.
 """
 
-COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, MEASURED = range(12)
+COUNT, NAN, POSINF, NEGINF, ZERO, LOW, HIGH, SUM, SQUARES, IN_UNITS, BAD, PART, MEASURED = range(13)
 """The next columns: number of elements, the sums of machine_code/statistics.py, whether these are
-in its units, and the slot with the first bad indices, plus one."""
+in its units, the slot with the first bad indices, plus one, and for a DTensor the number of this
+rank's part (divided.py)."""
 
 ON_DEVICE = 2
 """IN_UNITS of a tensor that is measured on its device: NAN is then the number of the look."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def test_how_a_leaf_accumulates_is_seen_where_a_hook_takes_the_gradient_away() -
     ]
 
 
-def test_a_hook_that_replaces_a_sum_is_not_taken_for_an_addition_in_place() -> None:
+def test_the_values_of_a_sum_that_a_hook_replaces_are_not_those_of_the_replacement() -> None:
     import torch
 
     def program() -> list[float]:
@@ -110,7 +111,50 @@ def test_a_hook_that_replaces_a_sum_is_not_taken_for_an_addition_in_place() -> N
 
     seen, trace = recorded(program, "values")
     assert seen == program() == [50.0, 50.0]
-    assert [row.in_place for row in trace.rows(BufferAdded)] == [False]
+    assert [row.in_place for row in trace.rows(BufferAdded)] == [True]
+    assert not any(row.place == Place.BUFFER for row in trace.rows(Value))
+
+
+HOOKS: list[Any] = [
+    lambda h, hook: h.register_hook(lambda grad: hook(grad, grad * 10, grad.reshape(-1)[:1])),
+    lambda h, hook: h.grad_fn.register_prehook(
+        lambda grads: hook(grads[0], (grads[0] * 10,), [*grads])
+    ),
+]
+
+
+@pytest.mark.parametrize("register", HOOKS, ids=["of a tensor", "of a node"])
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("many", [2, 3])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_sum_that_a_hook_replaces_or_refuses_was_added_as_the_hook_saw_it(
+    register: Any,
+    fails: bool,
+    many: int,
+    create_graph: bool,
+) -> None:
+    import torch
+
+    def program() -> list[int]:
+        versions: list[int] = []
+
+        def hook(grad: Any, replaces: Any, is_refused: Any) -> Any:
+            versions.append(grad._version)
+            return is_refused if fails else replaces
+
+        x = torch.ones(2, 2, requires_grad=True)
+        h = x * 1
+        register(h, hook)
+        added = sum((h * n for n in range(2, many + 1)), h * 1)
+        with suppress(RuntimeError, TypeError):
+            added.sum().backward(create_graph=create_graph)
+        x.grad = None
+        return versions
+
+    seen, trace = recorded(program)
+    in_place = [row.in_place for row in trace.rows(BufferAdded)]
+    assert seen == program() == [0 if create_graph else many - 1]
+    assert in_place == [not create_graph] * (many - 1)
 
 
 def test_values_of_gradients_leaves_and_saved_results_are_measured() -> None:

@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from gradscope.record.notes.log import take_all
+from gradscope.record.notes.log import Ints, take_all
 from gradscope.trace.schema import (
     NONE,
     Gathered,
@@ -38,8 +38,6 @@ class ShardRows:
     def __init__(self, writer: Writer, number_of: Callable[[Any], int]) -> None:
         self._writer = writer
         self._number_of = number_of
-        self.measure: Callable[..., None] | None = None
-        """Measures the part of a leaf, which no native traversal can read; if values are on."""
         self._modules: list[ref[Any]] = []  # those that FSDP shards, without flat parameters
         self._parts: dict[int, tuple[ref[Any], ref[Any], str]] = {}
         """By the id() of a leaf that FSDP fills: the leaf, its parameter, and the name of that."""
@@ -59,10 +57,19 @@ class ShardRows:
             size = prod(local) * own.element_size() if NONE not in local else 0
             self._shards.append((number, local, placements_of(tensor), size))
 
+    def measured_by(self, ring: Any) -> Callable[[Ints, Ints], None]:
+        """The function that adds the results whose parts machine code has measured."""
+
+        def measured(tensors: Ints, parts: Ints) -> None:
+            known = ring.parts.known
+            for number, part in zip(tensors.tolist(), parts.tolist(), strict=True):
+                if part and number != NONE:
+                    self._shards.append((number, *known[part - 1]))
+
+        return measured
+
     def leaf(self, leaf: Any, number: int) -> None:
         """Called when a leaf gets a number: a flat parameter gets a row here."""
-        if self.measure is not None and is_sharded(leaf):
-            self.measure(leaf, tensor=number)
         names, parameters = flattened_in(leaf)
         if names:
             self._hold(number, parameters, names)
