@@ -164,7 +164,8 @@ class OneRank:
             loss[self._steps == p.spike] *= 50 if self._rank == p.ranks - 1 else 5
         loss[self._bad < len(self._layers)] = np.inf
         own = self._layer_ns().sum()
-        wait = max(MS * len(self._layers) * (p.slow[1] if p.slow else 1.0) - own, 0) + MS / 10
+        slowest = MS * (len(self._layers) - 1 + p.slower_line * (p.slow[1] if p.slow else 1.0))
+        wait = 2 * (slowest - own) + MS / 10  # forward and backward of the slowest rank
         duration = np.full(many, own * 2 + wait) + self._random.integers(0, MS // 20, many)
         return {
             **self._keys(1), "begin_at": self._begin,
