@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from gradscope.errors import ClusterError, MissingProgramError, UsageError, how_to_install
+from gradscope.errors import ClusterError, UsageError
+from gradscope.fleet.packages import needs
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -85,12 +86,9 @@ class OnDask:
 
 @contextmanager
 def _dask(address: str) -> Iterator[Cluster]:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingProgramError(
-            f"--on dask:// needs distributed: {how_to_install('gradscope-trace[dask]')}"
-        ) from None
+    needs(("distributed",), "dask", "--on dask://")
+    from distributed import Client
+
     place = urlsplit(address).netloc
     try:
         client = Client(f"tcp://{place}", timeout=WAITS, set_as_default=False)
@@ -129,12 +127,9 @@ class OnRay:
 
 @contextmanager
 def _ray(address: str) -> Iterator[Cluster]:
-    try:
-        import ray
-    except ImportError:
-        raise MissingProgramError(
-            f"--on ray:// needs ray: {how_to_install('gradscope-trace[ray]')}"
-        ) from None
+    needs(("ray",), "ray", "--on ray://")
+    import ray
+
     try:
         ray.init(address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:

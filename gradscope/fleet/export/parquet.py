@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradscope.errors import MissingProgramError
 from gradscope.fleet.export.cells import FleetCells
+from gradscope.fleet.packages import needs
 from gradscope.fleet.tables import INTEGER, REAL, TEXT, YES, FleetTable
 
 ROW_GROUP = 122_880
@@ -23,14 +23,10 @@ LEVEL = 3
 
 
 def pyarrow() -> Any:
-    """The package that writes Parquet files."""
-    try:
-        import pyarrow.parquet  # noqa: PLC0415  optional, and slow
-    except ImportError:
-        raise MissingProgramError(
-            "a fleet needs the packages pyarrow and duckdb: "
-            "pip install 'gradscope-trace[fleet]', or pip install duckdb pyarrow"
-        ) from None
+    """The package that writes Parquet files. Raises MissingProgramError if it is missing."""
+    needs(("pyarrow",))
+    import pyarrow.parquet  # noqa: PLC0415  optional, and slow
+
     return pyarrow
 
 
