@@ -36,6 +36,11 @@ class FileFacts:
     rows: int
     bytes: int
     digest: str  # of its cells, if the trace was not closed: equal for equal rows
+    first_bad: Mapping[str, int | None] | None = None  # see first_bad.py; None: not known
+
+    def fits(self, path: Path) -> bool:
+        """Whether the file is there, with this size."""
+        return path.is_file() and path.stat().st_size == self.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,23 @@ class Manifest:
                 yield table, folder / part_name(part.first), facts
         for table, facts in self.once.items():
             yield table, rank_folder(fleet, table, self.run, self.rank) / ALL, facts
+
+    def first_bad(self, fleet: Path, kind: str) -> int | None:
+        """The first step with NaN or Inf, or with another kind of them; None if there is none.
+
+        It is that of values or, if there are none, that of gradients. Raises LookupError if it is
+        not listed, or if a file is not there as it was written.
+        """
+        table = "value" if any("value" in part.files for part in self.parts) else "grad"
+        found: list[int] = []
+        for part in self.parts:
+            if facts := part.files.get(table):
+                folder = rank_folder(fleet, table, self.run, self.rank)
+                if facts.first_bad is None or not facts.fits(folder / part_name(part.first)):
+                    raise LookupError(table)
+                step = facts.first_bad[kind]
+                found += [] if step is None else [step]
+        return min(found, default=None)
 
     @property
     def rows(self) -> int:

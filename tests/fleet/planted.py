@@ -99,7 +99,19 @@ def _put(
         row_group_size=122_880,
         store_schema=False,
     )
-    return FileFacts(many, path.stat().st_size, "planted")
+    return FileFacts(many, path.stat().st_size, "planted", _first_bad(name, columns))
+
+
+def _first_bad(name: str, columns: Mapping[str, Any]) -> dict[str, int | None] | None:
+    """What an export lists: no planted value is a copy, and all are in steps."""
+    if name not in {"value", "grad"}:
+        return None
+    found: dict[str, int | None] = {}
+    for kind in ("bad", "nan"):
+        bad = columns.get(kind)
+        steps = columns["step"][:0] if bad is None else columns["step"][bad > 0]
+        found[kind] = int(steps.min()) if len(steps) else None
+    return found
 
 
 def _column(values: Any, kind: pa.DataType, many: int) -> pa.Array:
