@@ -42,7 +42,7 @@ def first_bad(table: str, columns: Mapping[str, FleetCells]) -> FirstBad | None:
 
 
 def _positive(cells: FleetCells) -> np.ndarray:
-    found: np.ndarray = cells.values > 0
+    found: np.ndarray = np.asarray(cells.values, np.int64) > 0
     return found if cells.known is None else found & cells.known
 
 
