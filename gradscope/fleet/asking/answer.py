@@ -33,11 +33,12 @@ MOST_RANK_CELLS, MOST_STEP_CELLS = 64, 160
 """Size of the map of a page; of more ranks and steps, some share a cell."""
 CELLS = """
     SELECT run, rank // $rank_bin AS at_rank, step // $step_bin AS at_step,
-           max(value)::DOUBLE AS value, arg_max(rank, value) AS rank, arg_max(step, value) AS step
+           max(value)::DOUBLE AS value, arg_max(rank, (value, -rank, -step)) AS rank,
+           arg_max(step, (value, -rank, -step)) AS step
     FROM ROWS WHERE value IS NOT NULL AND isfinite(value::DOUBLE)
     GROUP BY run, rank // $rank_bin, step // $step_bin
 """
-"""A cell has the largest value of its ranks and steps, and where that is."""
+"""A cell has the largest value of its ranks and steps, and where that is first."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,13 @@ class Asking:
             for work in [self._work(part, CELLS.replace("ROWS", f"({plot.part})"), None)]
         ]
         sql = """
-            SELECT run, at_rank, at_step, max(value) AS value, arg_max(rank, value) AS rank,
-                   arg_max(step, value) AS step
+            SELECT run, at_rank, at_step, max(value) AS value,
+                   arg_max(rank, (value, -rank, -step)) AS rank,
+                   arg_max(step, (value, -rank, -step)) AS step,
+                   $rank_bin AS rank_bin, $step_bin AS step_bin
             FROM parts GROUP BY run, at_rank, at_step ORDER BY run, at_rank, at_step
         """
-        return run_sum(self.cluster.map(run_part, works), sql, {})
+        return run_sum(self.cluster.map(run_part, works), sql, sizes)
 
     def _work(self, part: AskedPart, sql: str, found: bytes | None) -> PartWork:
         threads = 1 if self.cluster.cores else 0  # a cluster runs a part on each core
