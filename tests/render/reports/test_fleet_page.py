@@ -65,6 +65,10 @@ def opened(chromium: Any, pages: dict[str, Path]) -> Generator[Opens]:
     said: list[str] = []
     contexts = []
 
+    def asks(url: str, file: Path) -> None:
+        if url != file.as_uri():
+            said.append(f"asks {url}")
+
     def open_page(name: str, *, width: int = 1280, dark: bool = False) -> Any:
         file = pages[name]
         context = chromium.new_context(
@@ -74,10 +78,7 @@ def opened(chromium: Any, pages: dict[str, Path]) -> Generator[Opens]:
         page = context.new_page()
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
-        page.on(
-            "request",
-            lambda asked: asked.url == file.as_uri() or said.append(f"asks {asked.url}"),
-        )
+        page.on("request", lambda asked: asks(asked.url, file))
         page.goto(file.as_uri())
         return page
 
