@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,18 @@ def write_parquet(path: Path, table: FleetTable, columns: Mapping[str, FleetCell
         "bloom_filter_options": filtered if "line_hash" in columns else None,
         "store_schema": False,  # texts are read as texts, not as dictionaries
     }
-    offered = signature(arrow.parquet.ParquetWriter).parameters
-    known = {name: value for name, value in settings.items() if name in offered}
+    known = {name: value for name, value in settings.items() if name in _offered()}
     with path.open("wb") as file:
         arrow.parquet.write_table(made, file, row_group_size=ROW_GROUP, **known)
         file.flush()
         os.fsync(file.fileno())
         return file.tell()
+
+
+@cache
+def _offered() -> frozenset[str]:
+    """The settings that this version of pyarrow has."""
+    return frozenset(signature(pyarrow().parquet.ParquetWriter).parameters)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
