@@ -28,6 +28,9 @@ from gradscope.trace.text import quoted_path
 FORMAT = 1
 """Version of the list and of the tables. A fleet of another one is not added to."""
 
+ENDING = 8
+"""Bytes at the end of a Parquet file: the length of its footer, and `PAR1`."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
@@ -39,8 +42,16 @@ class FileFacts:
     first_bad: Mapping[str, int | None] | None = None  # see first_bad.py; None: not known
 
     def fits(self, path: Path) -> bool:
-        """Whether the file is there, with this size."""
-        return path.is_file() and path.stat().st_size == self.bytes
+        """Whether the file is there, with this size, and ends as Parquet files do."""
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - ENDING, 0))
+                ending = file.read()
+        except OSError:
+            return False
+        footer = int.from_bytes(ending[:4], "little")  # its length
+        return size == self.bytes and ending[4:] == b"PAR1" and footer < size
 
 
 @dataclass(frozen=True, slots=True)

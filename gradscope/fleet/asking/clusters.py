@@ -6,6 +6,7 @@ again whose worker has died.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -131,7 +132,8 @@ def _ray(address: str) -> Iterator[Cluster]:
     import ray
 
     try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR")
+        with warnings.catch_warnings(action="ignore"):  # the error says it
+            ray.init(address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}") from None
     try:
