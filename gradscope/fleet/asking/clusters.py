@@ -6,6 +6,7 @@ again whose worker has died.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ WAITS = 15
 """Seconds until a scheduler or a worker must have answered."""
 TRIES = 3
 """How often a part is tried again whose worker has died."""
+HOW_TO_ENTER = "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
 PER_CORE = 2
 """Number of parts for each core, so that no core waits long for the last one."""
 
@@ -135,7 +137,8 @@ def _ray(address: str) -> Iterator[Cluster]:
         with warnings.catch_warnings(action="ignore"):  # the error says it
             ray.init(address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"no Ray cluster answers at {address}: {error}") from None
+        more = "" if os.environ.get("RAY_AUTH_MODE") == "token" else HOW_TO_ENTER
+        raise ClusterError(f"no Ray cluster answers at {address}: {error}{more}") from None
     try:
         yield OnRay(int(ray.cluster_resources().get("CPU", 0)) or 1)
     finally:
