@@ -108,6 +108,13 @@ def test_the_slow_rank_is_named_with_the_line_at_which_it_is_slow(fleet: Path) -
     assert row["line_ns"] > 2.5 * row["line_others_ns"]
 
 
+def test_a_slow_rank_of_two_is_late_by_all_that_the_other_waits(tmp_path: Path) -> None:
+    write(tmp_path, Planted(ranks=2, steps=12, slow=(1, 3.0)))
+    (row,) = ask(tmp_path, "stragglers").rows
+
+    assert (row["rank"], row["late_ns"], row["lost_ns"]) == (1, 2_000_000, 11 * 2_000_000)
+
+
 def test_a_jump_of_the_loss_is_named_with_its_rank_and_parameter(fleet: Path) -> None:
     found = {row["what"]: row for row in ask(fleet, "spikes").rows}
 
