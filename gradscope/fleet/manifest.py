@@ -28,6 +28,9 @@ from gradscope.trace.text import quoted_path
 FORMAT = 1
 """Version of the list and of the tables. A fleet of another one is not added to."""
 
+ENDING = 8
+"""Bytes at the end of a Parquet file: the length of its footer, and `PAR1`."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
@@ -36,6 +39,19 @@ class FileFacts:
     rows: int
     bytes: int
     digest: str  # of its cells, if the trace was not closed: equal for equal rows
+    first_bad: Mapping[str, int | None] | None = None  # see first_bad.py; None: not known
+
+    def fits(self, path: Path) -> bool:
+        """Whether the file is there, with this size, and ends as Parquet files do."""
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - ENDING, 0))
+                ending = file.read()
+        except OSError:
+            return False
+        footer = int.from_bytes(ending[:4], "little")  # its length
+        return size == self.bytes and ending[4:] == b"PAR1" and footer < size
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +85,23 @@ class Manifest:
                 yield table, folder / part_name(part.first), facts
         for table, facts in self.once.items():
             yield table, rank_folder(fleet, table, self.run, self.rank) / ALL, facts
+
+    def first_bad(self, fleet: Path, kind: str) -> int | None:
+        """The first step with NaN or Inf, or with another kind of them; None if there is none.
+
+        It is that of values or, if there are none, that of gradients. Raises LookupError if it is
+        not listed, or if a file is not there as it was written.
+        """
+        table = "value" if any("value" in part.files for part in self.parts) else "grad"
+        found: list[int] = []
+        for part in self.parts:
+            if facts := part.files.get(table):
+                folder = rank_folder(fleet, table, self.run, self.rank)
+                if facts.first_bad is None or not facts.fits(folder / part_name(part.first)):
+                    raise LookupError(table)
+                step = facts.first_bad[kind]
+                found += [] if step is None else [step]
+        return min(found, default=None)
 
     @property
     def rows(self) -> int:

@@ -99,7 +99,19 @@ def _put(
         row_group_size=122_880,
         store_schema=False,
     )
-    return FileFacts(many, path.stat().st_size, "planted")
+    return FileFacts(many, path.stat().st_size, "planted", _first_bad(name, columns))
+
+
+def _first_bad(name: str, columns: Mapping[str, Any]) -> dict[str, int | None] | None:
+    """What an export lists: no planted value is a copy, and all are in steps."""
+    if name not in {"value", "grad"}:
+        return None
+    found: dict[str, int | None] = {}
+    for kind in ("bad", "nan"):
+        bad = columns.get(kind)
+        steps = columns["step"][:0] if bad is None else columns["step"][bad > 0]
+        found[kind] = int(steps.min()) if len(steps) else None
+    return found
 
 
 def _column(values: Any, kind: pa.DataType, many: int) -> pa.Array:
@@ -164,7 +176,8 @@ class OneRank:
             loss[self._steps == p.spike] *= 50 if self._rank == p.ranks - 1 else 5
         loss[self._bad < len(self._layers)] = np.inf
         own = self._layer_ns().sum()
-        wait = max(MS * len(self._layers) * (p.slow[1] if p.slow else 1.0) - own, 0) + MS / 10
+        slowest = MS * (len(self._layers) - 1 + p.slower_line * (p.slow[1] if p.slow else 1.0))
+        wait = 2 * (slowest - own) + MS / 10  # forward and backward of the slowest rank
         duration = np.full(many, own * 2 + wait) + self._random.integers(0, MS // 20, many)
         return {
             **self._keys(1), "begin_at": self._begin,

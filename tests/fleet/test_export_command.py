@@ -152,7 +152,7 @@ def test_without_pyarrow_it_says_what_to_install(ranks: list[str], tmp_path: Pat
 
     assert (ran.returncode, ran.stdout) == (ExitCode.MISUSED, "")
     assert ran.stderr == (
-        "gradscope: error: a fleet needs the packages pyarrow and duckdb: "
-        "pip install 'gradscope-trace[fleet]', or pip install duckdb pyarrow\n"
+        "gradscope: error: a fleet needs pyarrow: "
+        "pip install 'gradscope-trace[fleet]', or pip install 'pyarrow>=18'\n"
     )
     assert not Path("fleet").exists()

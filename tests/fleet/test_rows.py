@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given
 
+from gradscope.fleet.first_bad import COPIES, OP_OUTPUT, OUTSIDE
+from gradscope.fleet.manifest import manifests
 from gradscope.fleet.tables import TABLES
 from gradscope.trace.load_save import save
 from gradscope.trace.schema import Step
@@ -49,6 +51,20 @@ def compared(fleet: Path, trace: Trace) -> None:
             row["line"] = lines[row["line_hash"]] if row["line_hash"] is not None else None
         shown = [{name: row[name] for name in names} for row in found]
         assert sorted(map(repr, shown)) == sorted(map(repr, wanted)), table
+    (listed,) = manifests(fleet)
+    for kind in ("bad", "nan"):
+        assert listed.first_bad(fleet, kind) == first_bad(fleet, kind)
+
+
+def first_bad(fleet: Path, kind: str) -> int | None:
+    """The first step with NaN or Inf, as the rows have it."""
+    steps = [
+        OUTSIDE if row["step"] is None else row["step"]
+        for row in rows(fleet, "value") or rows(fleet, "grad")
+        if (row["bad"] or 0) > 0 and (row[kind] or 0) > 0
+        and not (row.get("place") == OP_OUTPUT and (row["name"] or "").split(".")[0] in COPIES)
+    ]  # fmt: skip
+    return min(steps, default=None)
 
 
 @PATIENT

@@ -82,12 +82,12 @@ def ask(
     width: Width = None,
 ) -> None:
     """Answer questions about an exported folder of traces."""
-    from gradscope.fleet.asking.engine import needs_packages
     from gradscope.fleet.asking.folder import fleet_at
+    from gradscope.fleet.packages import needs
 
     if sql is not None and (question is not None or page is not None or on or set):
         raise UsageError("--sql cannot be combined with a question, --page, --on or --set")
-    needs_packages()
+    needs(("duckdb", "pyarrow"))
     found = fleet_at(fleet, _asked(run, rank, steps))
     most = 0 if everything else rows or ROWS
     if sql is not None:

@@ -16,8 +16,10 @@ from gradscope.fleet.asking.division import AskedPart, Division
 from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part, run_sum, to_bytes
 from gradscope.fleet.asking.folder import Fleet
 from gradscope.fleet.asking.line_places import traces_of, with_places
+from gradscope.fleet.asking.listed import listed_first_bad
 from gradscope.fleet.asking.not_recorded import lacking, ranks_without
 from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Question, QuestionStage
+from gradscope.fleet.first_bad import COPIES
 from gradscope.fleet.tables import TABLES
 
 if TYPE_CHECKING:
@@ -31,11 +33,12 @@ MOST_RANK_CELLS, MOST_STEP_CELLS = 64, 160
 """Size of the map of a page; of more ranks and steps, some share a cell."""
 CELLS = """
     SELECT run, rank // $rank_bin AS at_rank, step // $step_bin AS at_step,
-           max(value)::DOUBLE AS value, arg_max(rank, value) AS rank, arg_max(step, value) AS step
+           max(value)::DOUBLE AS value, arg_max(rank, (value, -rank, -step)) AS rank,
+           arg_max(step, (value, -rank, -step)) AS step
     FROM ROWS WHERE value IS NOT NULL AND isfinite(value::DOUBLE)
     GROUP BY run, rank // $rank_bin, step // $step_bin
 """
-"""A cell has the largest value of its ranks and steps, and where that is."""
+"""A cell has the largest value of its ranks and steps, and where that is first."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,18 @@ class Asking:
         return table
 
     def _summed(self, stage: QuestionStage, found: bytes | None) -> pa.Table:
+        listed = self._listed() if stage.listed else None
+        if listed is not None:
+            return run_sum([listed], stage.sum, self._bound, found)
         works = [self._work(part, stage.part, found) for part in self._parts(stage, found)]
         parts = self.cluster.map(run_part, works)
         return run_sum(parts, stage.sum, self._bound, found)
+
+    def _listed(self) -> bytes | None:
+        """The first step with NaN or Inf of each rank as exports list it; None: read the files."""
+        if self.without or self.fleet.asked.steps is not None:
+            return None
+        return listed_first_bad(self.fleet, "nan" if self.parameters.get("nan_only") else "bad")
 
     def _plotted(self) -> pa.Table | None:
         plot = self.question.plot
@@ -126,11 +138,13 @@ class Asking:
             for work in [self._work(part, CELLS.replace("ROWS", f"({plot.part})"), None)]
         ]
         sql = """
-            SELECT run, at_rank, at_step, max(value) AS value, arg_max(rank, value) AS rank,
-                   arg_max(step, value) AS step
+            SELECT run, at_rank, at_step, max(value) AS value,
+                   arg_max(rank, (value, -rank, -step)) AS rank,
+                   arg_max(step, (value, -rank, -step)) AS step,
+                   $rank_bin AS rank_bin, $step_bin AS step_bin
             FROM parts GROUP BY run, at_rank, at_step ORDER BY run, at_rank, at_step
         """
-        return run_sum(self.cluster.map(run_part, works), sql, {})
+        return run_sum(self.cluster.map(run_part, works), sql, sizes)
 
     def _work(self, part: AskedPart, sql: str, found: bytes | None) -> PartWork:
         threads = 1 if self.cluster.cores else 0  # a cluster runs a part on each core
@@ -141,21 +155,30 @@ class Asking:
         tables = stage.reads or self.question.reads
         fleet = self.fleet
         if stage.only_found and found is not None:
-            rows = from_bytes(found).select(["run", "rank"]).to_pylist()
-            fleet = fleet.only({(each["run"], each["rank"]) for each in rows})
+            fleet = fleet.only(self._chosen(stage, found))
         division = Division(fleet, tables, self.without, stage.instead)
         many = self._many
         if stage.split == BY_STEP and not self.cluster.cores and not self.many:
             many = division.size() // LARGEST_PART + 1
         return division.parts(stage.split, max(many, stage.parts))
 
+    def _chosen(self, stage: QuestionStage, found: bytes) -> set[tuple[str, int]]:
+        """The runs and ranks in `found` that a stage reads; all ranks of a run without a rank."""
+        has_rank = "rank" in from_bytes(found).column_names
+        names = "run, rank" if has_rank else "run"
+        rows = run_sum([found], f"SELECT DISTINCT {names} FROM parts WHERE {stage.only_where}", {})
+        if has_rank:
+            return {*zip(rows["run"].to_pylist(), rows["rank"].to_pylist(), strict=True)}
+        runs = {*rows["run"].to_pylist()}
+        return {each for each in self.fleet.traces if each[0] in runs}
+
     @property
     def _many(self) -> int:
         return self.many or many_parts(self.cluster)
 
     @property
-    def _bound(self) -> dict[str, Parameter]:
-        return {**self.parameters, "last_rank": self.fleet.last_rank}
+    def _bound(self) -> dict[str, Any]:
+        return {**self.parameters, "last_rank": self.fleet.last_rank, "copies": [*COPIES]}
 
     def _notes(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """What the answer does not say by itself."""

@@ -6,13 +6,16 @@ again whose worker has died.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from gradscope.errors import ClusterError, MissingProgramError, UsageError, how_to_install
+from gradscope.errors import ClusterError, UsageError
+from gradscope.fleet.packages import needs
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -21,6 +24,7 @@ WAITS = 15
 """Seconds until a scheduler or a worker must have answered."""
 TRIES = 3
 """How often a part is tried again whose worker has died."""
+HOW_TO_ENTER = "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
 PER_CORE = 2
 """Number of parts for each core, so that no core waits long for the last one."""
 
@@ -85,12 +89,9 @@ class OnDask:
 
 @contextmanager
 def _dask(address: str) -> Iterator[Cluster]:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingProgramError(
-            f"--on dask:// needs distributed: {how_to_install('gradscope-trace[dask]')}"
-        ) from None
+    needs(("distributed",), "dask", "--on dask://")
+    from distributed import Client
+
     place = urlsplit(address).netloc
     try:
         client = Client(f"tcp://{place}", timeout=WAITS, set_as_default=False)
@@ -129,16 +130,15 @@ class OnRay:
 
 @contextmanager
 def _ray(address: str) -> Iterator[Cluster]:
+    needs(("ray",), "ray", "--on ray://")
+    import ray
+
     try:
-        import ray
-    except ImportError:
-        raise MissingProgramError(
-            f"--on ray:// needs ray: {how_to_install('gradscope-trace[ray]')}"
-        ) from None
-    try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR")
+        with warnings.catch_warnings(action="ignore"):  # the error says it
+            ray.init(address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"no Ray cluster answers at {address}: {error}") from None
+        more = "" if os.environ.get("RAY_AUTH_MODE") == "token" else HOW_TO_ENTER
+        raise ClusterError(f"no Ray cluster answers at {address}: {error}{more}") from None
     try:
         yield OnRay(int(ray.cluster_resources().get("CPU", 0)) or 1)
     finally:

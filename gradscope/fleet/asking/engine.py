@@ -13,12 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradscope.errors import (
-    DamagedPartError,
-    MissingProgramError,
-    UsageError,
-    how_to_install,
-)
+from gradscope.errors import DamagedPartError, UsageError
 from gradscope.fleet.tables import PATH, TABLES
 
 if TYPE_CHECKING:
@@ -105,17 +100,6 @@ def from_bytes(content: bytes) -> pa.Table:
     import pyarrow as pa
 
     return pa.ipc.open_stream(content).read_all()
-
-
-def needs_packages() -> None:
-    """Raise MissingProgramError if DuckDB or pyarrow is not installed."""
-    try:
-        import duckdb  # noqa: F401  whether it is there
-        import pyarrow  # noqa: F401, ICN001
-    except ImportError as error:
-        raise MissingProgramError(
-            f"a fleet needs {error.name}: {how_to_install('gradscope-trace[fleet]')}"
-        ) from None
 
 
 class _Kept(threading.local):

@@ -75,7 +75,19 @@ class Fleet:
     @cached_property
     def traces(self) -> set[tuple[str, int]]:
         """The runs and ranks that are asked for."""
-        return {each for table in self.tables for each in self.ranks(table)}
+        if self.listed is None:
+            return {each for table in self.tables for each in self.ranks(table)}
+        return {(each.run, each.rank) for each in self.listed}
+
+    @cached_property
+    def listed(self) -> list[Manifest] | None:
+        """What exports have completed of the runs and ranks that are asked for.
+
+        None if nothing lists it.
+        """
+        if self._listed is None:
+            return None
+        return [each for each in self._listed if self._is_asked(each.run, each.rank)]
 
     def ranks(self, table: str) -> set[tuple[str, int]]:
         """The runs and ranks that have files of a table."""
@@ -83,15 +95,22 @@ class Fleet:
 
     def files(self, table: str) -> list[PartFile]:
         """The files of a table that are asked for, ordered by run, rank and step."""
-        listed = self._listed
-        found = _found(self.root, table) if listed is None else _files(self.root, listed, table)
-        return [
-            each
-            for each in found
-            if (self.chosen is None or (each.run, each.rank) in self.chosen)
-            and (not self.asked.runs or each.run in self.asked.runs)
-            and (not self.asked.ranks or each.rank in self.asked.ranks)
-        ]
+        if table not in self._by_table:
+            listed = self._listed
+            found = _found(self.root, table) if listed is None else _files(self.root, listed, table)
+            self._by_table[table] = [each for each in found if self._is_asked(each.run, each.rank)]
+        return self._by_table[table]
+
+    @cached_property
+    def _by_table(self) -> dict[str, list[PartFile]]:
+        return {}
+
+    def _is_asked(self, run: str, rank: int) -> bool:
+        return (
+            (self.chosen is None or (run, rank) in self.chosen)
+            and (not self.asked.runs or run in self.asked.runs)
+            and (not self.asked.ranks or rank in self.asked.ranks)
+        )
 
     @cached_property
     def _listed(self) -> list[Manifest] | None:

@@ -12,6 +12,7 @@ from gradscope.fleet.asking.folder import Fleet
 from gradscope.fleet.tables import TABLES
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 WORD = re.compile(r"\w+")
@@ -31,11 +32,17 @@ def answered(fleet: Fleet, sql: str) -> Iterator[pa.RecordBatchReader]:
     work = PartWork(str(fleet.root), files, sql, steps=fleet.asked.steps)
     with errors_in_words(), tables_of(work) as connection:
         only_select(connection, sql)
-        reader = connection.sql(sql).to_arrow_reader(BATCH)
+        reader = _reader(connection.sql(sql))
         try:
             yield reader
         finally:
             reader.close()  # some rows may not have been read
+
+
+def _reader(rows: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    if hasattr(rows, "to_arrow_reader"):
+        return rows.to_arrow_reader(BATCH)
+    return rows.fetch_record_batch(BATCH)  # the name of it in DuckDB 1.4
 
 
 def first_rows(reader: pa.RecordBatchReader, most: int) -> tuple[list[dict[str, Any]], bool]:

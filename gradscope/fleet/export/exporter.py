@@ -35,6 +35,7 @@ from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
 from gradscope.fleet.export.rows.step_rows import step_rows
 from gradscope.fleet.export.rows.value_rows import grad_rows, value_rows
 from gradscope.fleet.export.trace_digests import TraceDigests, digests
+from gradscope.fleet.first_bad import first_bad
 from gradscope.fleet.manifest import FileFacts, FleetPart, Manifest
 from gradscope.fleet.places import (
     ALL,
@@ -122,7 +123,7 @@ class Exporter:
         if known.trace != found.whole or known.options != self._settings(known):
             return False
         files = ((path, facts) for _, path, facts in known.files(self.fleet))
-        return all(_is_there(path, facts) for path, facts in files)
+        return all(facts.fits(path) for path, facts in files)
 
     def _settings(self, known: Manifest | None) -> dict[str, object]:
         """What changes the rows. What was given once holds for later exports of the same rank."""
@@ -191,10 +192,6 @@ def _lacks(of: RankTrace, part: FleetPart) -> bool:
     if part.first is None or part.last is None:
         return False
     return of.recorded_from(part.first, part.last) < part.steps
-
-
-def _is_there(path: Path, facts: FileFacts) -> bool:
-    return path.is_file() and path.stat().st_size == facts.bytes
 
 
 def remove(fleet: Path, known: Manifest) -> None:
@@ -277,7 +274,7 @@ class RankFiles:
         rows = len(columns[TABLES[table].names[0]].values)
         digest = "" if self._is_final and TABLES[table].by_step else _digest(table, columns)
         to = rank_folder(self._fleet, table, self.now.run, self.now.rank) / name
-        is_known = known is not None and known.digest == digest and _is_there(to, known)
+        is_known = known is not None and known.digest == digest and known.fits(to)
         if known is not None and is_known and (digest or self._is_same):
             return known
         folder = writing_folder(self._fleet, self.now.run, self.now.rank)
@@ -286,7 +283,7 @@ class RankFiles:
         size = write_parquet(aside, TABLES[table], columns)
         self._aside.append((aside, to))
         self.written += size
-        return FileFacts(rows, size, digest)
+        return FileFacts(rows, size, digest, first_bad(table, columns))
 
     def publish(self, now: Manifest) -> None:
         """Move the files to their places, then list them; remove those that are not listed."""

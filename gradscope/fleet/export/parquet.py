@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradscope.errors import MissingProgramError
 from gradscope.fleet.export.cells import FleetCells
+from gradscope.fleet.packages import needs
 from gradscope.fleet.tables import INTEGER, REAL, TEXT, YES, FleetTable
 
 ROW_GROUP = 122_880
@@ -23,14 +24,10 @@ LEVEL = 3
 
 
 def pyarrow() -> Any:
-    """The package that writes Parquet files."""
-    try:
-        import pyarrow.parquet  # noqa: PLC0415  optional, and slow
-    except ImportError:
-        raise MissingProgramError(
-            "a fleet needs the packages pyarrow and duckdb: "
-            "pip install 'gradscope-trace[fleet]', or pip install duckdb pyarrow"
-        ) from None
+    """The package that writes Parquet files. Raises MissingProgramError if it is missing."""
+    needs(("pyarrow",))
+    import pyarrow.parquet  # noqa: PLC0415  optional, and slow
+
     return pyarrow
 
 
@@ -57,13 +54,18 @@ def write_parquet(path: Path, table: FleetTable, columns: Mapping[str, FleetCell
         "bloom_filter_options": filtered if "line_hash" in columns else None,
         "store_schema": False,  # texts are read as texts, not as dictionaries
     }
-    offered = signature(arrow.parquet.ParquetWriter).parameters
-    known = {name: value for name, value in settings.items() if name in offered}
+    known = {name: value for name, value in settings.items() if name in _offered()}
     with path.open("wb") as file:
         arrow.parquet.write_table(made, file, row_group_size=ROW_GROUP, **known)
         file.flush()
         os.fsync(file.fileno())
         return file.tell()
+
+
+@cache
+def _offered() -> frozenset[str]:
+    """The settings that this version of pyarrow has."""
+    return frozenset(signature(pyarrow().parquet.ParquetWriter).parameters)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ const chosen = document.getElementById("chosen");
 function choose(rect) {
   document.querySelectorAll("rect.chosen").forEach((each) => each.classList.remove("chosen"));
   rect.classList.add("chosen");
+  rect.scrollIntoView({ block: "nearest", inline: "nearest" });
   const cell = cells[Number(rect.dataset.cell)];
   const value = Number(cell.value.toPrecision(5));
   chosen.textContent = `run ${cell.run}, rank ${cell.rank}, step ${cell.step}: ${value}. `;
@@ -23,6 +24,8 @@ function at(map, row, column) {
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 for (const map of document.querySelectorAll(".map")) {
+  const named = map.querySelector("rect.named");
+  if (named) map.scrollLeft = named.x.baseVal.value - map.clientWidth / 2; // a narrow window shows a part
   map.addEventListener("click", (event) => {
     if (event.target instanceof SVGRectElement) choose(event.target);
   });

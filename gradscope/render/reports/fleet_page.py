@@ -27,14 +27,20 @@ MOST_RUNS = 12
 MOST_ROWS = 500
 WIDTH, LEFT, HEIGHT = 900, 46, 7
 SKEWED = 50
-"""From this ratio of the largest to the median value on, colours are on a logarithmic scale."""
+"""From this ratio of the largest to the median value on, colours are on a logarithmic scale.
+
+Zeros do not count for the median; they have the first colour.
+"""
+SAID = ("run", "rank", "step", "value")
+"""What the page says of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellScale:
     """The colours of values: equal on the maps of all runs."""
 
-    low: float
+    least: float
+    low: float  # the least that is not zero, on a logarithmic scale
     high: float
     is_log: bool
 
@@ -48,7 +54,7 @@ class CellScale:
         """Where the colours begin, and where the last one ends."""
         low, high = self._on(self.low), self._on(self.high)
         cuts = [low + (high - low) * each / HEATS for each in range(HEATS + 1)]
-        return [math.exp(each) if self.is_log else each for each in cuts]
+        return [self.least, *(math.exp(each) if self.is_log else each for each in cuts[1:])]
 
     def _on(self, value: float) -> float:
         return math.log(max(value, self.low)) if self.is_log else value
@@ -59,7 +65,10 @@ def fleet_page(answer: FleetAnswer, fleet: str) -> bytes:
     style = f"\n{themes_css()}{(FOLDER / 'fleet_page.css').read_text(encoding='utf-8')}"
     code = (FOLDER / "fleet_page.js").read_text(encoding="utf-8")
     cells = answer.plot.to_pylist() if answer.plot is not None else []
-    facts = [{"next": _view(each, answer.traces), **each} for each in cells]
+    facts = [
+        {"next": _view(each, answer.traces), **{name: each[name] for name in SAID}}
+        for each in cells
+    ]
     data = orjson.dumps(facts).decode().replace("<", "\\u003c")
     body = "\n".join(_body(answer, fleet, cells))
     return (
@@ -96,7 +105,13 @@ def _maps(answer: FleetAnswer, cells: Sequence[Mapping[str, Any]]) -> Iterator[s
     assert plot is not None
     scale, named = _scale([each["value"] for each in cells]), _named(answer)
     yield from _legend(scale, plot.unit)
-    yield '<p id="chosen" role="status">A row is a rank, a column a step. Choose a cell.</p>'
+    by_rank, by_step = cells[0]["rank_bin"], cells[0]["step_bin"]
+    row, column = _several(by_rank, "rank"), _several(by_step, "step")
+    largest = " Its colour is that of its largest value." if by_rank * by_step > 1 else ""
+    yield (
+        f'<p id="chosen" role="status">A row is {row}, a column {column}. Choose a cell.{largest}'
+        "</p>"
+    )
     runs = [(run, [*rows]) for run, rows in groupby(enumerate(cells), lambda e: e[1]["run"])]
     yield '<div class="maps">'
     for run, rows in runs[:MOST_RUNS]:
@@ -104,6 +119,10 @@ def _maps(answer: FleetAnswer, cells: Sequence[Mapping[str, Any]]) -> Iterator[s
     yield "</div>"
     if len(runs) > MOST_RUNS:
         yield f"<p>{len(runs) - MOST_RUNS} more runs are not drawn: choose some with --run</p>"
+
+
+def _several(many: int, what: str) -> str:
+    return f"a {what}" if many == 1 else f"{many} {what}s"
 
 
 def _named(answer: FleetAnswer) -> set[tuple[str, int, int]]:
@@ -120,9 +139,9 @@ def _named(answer: FleetAnswer) -> set[tuple[str, int, int]]:
 def _scale(values: Sequence[float]) -> CellScale:
     ordered = sorted(values)
     above = [each for each in ordered if each > 0]
-    middle, high = ordered[len(ordered) // 2], ordered[-1]
-    skewed = bool(above) and ordered[0] >= 0 and high > SKEWED * max(middle, above[0] / SKEWED)
-    return CellScale(above[0] if skewed else ordered[0], high, skewed)
+    least, high = ordered[0], ordered[-1]
+    skewed = bool(above) and least >= 0 and high > SKEWED * above[len(above) // 2]
+    return CellScale(least, above[0] if skewed else least, high, skewed)
 
 
 def _legend(scale: CellScale, unit: str) -> Iterator[str]:
@@ -156,11 +175,12 @@ def _map(
         f'<svg role="img" aria-label="{_text(label)}" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}">'
     )
-    marks = {(each[1], each[2]) for each in named if each[0] == run}
+    by_rank, by_step = rows[0][1]["rank_bin"], rows[0][1]["step_bin"]
+    marks = {(rank // by_rank, step // by_step) for its, rank, step in named if its == run}
     for at, each in rows:
         x, y = LEFT + each["at_step"] * wide, each["at_rank"] * high
         kind = f"heat{scale.heat(each['value'])}"
-        if (each["rank"], each["step"]) in marks:
+        if (each["at_rank"], each["at_step"]) in marks:
             kind += " named"
         yield (
             f'<rect class="{kind}" data-cell="{at}" data-row="{each["at_rank"]}" '
@@ -175,18 +195,15 @@ def _labels(
     rows: Sequence[tuple[int, Mapping[str, Any]]], lines: int, wide: float, high: float
 ) -> Iterator[str]:
     """The first rank of some rows, and the first step of some columns."""
-    ranks: dict[int, int] = {}
-    steps: dict[int, int] = {}
-    for _, each in rows:
-        ranks[each["at_rank"]] = min(ranks.get(each["at_rank"], each["rank"]), each["rank"])
-        steps[each["at_step"]] = min(steps.get(each["at_step"], each["step"]), each["step"])
+    first = rows[0][1]
     apart = max(round(14 / high), 1)
-    for at in sorted(ranks)[::apart]:
-        y = at * high + high / 2 + 4
-        yield f'<text x="{LEFT - 5}" y="{y:.1f}" text-anchor="end">{ranks[at]}</text>'
+    for at in sorted({each["at_rank"] for _, each in rows})[::apart]:
+        y, rank = at * high + high / 2 + 4, at * first["rank_bin"]
+        yield f'<text x="{LEFT - 5}" y="{y:.1f}" text-anchor="end">{rank}</text>'
     apart = max(round(60 / wide), 1)
-    for at in sorted(steps)[::apart]:
-        yield f'<text x="{LEFT + at * wide:.1f}" y="{lines * high + 13:.1f}">{steps[at]}</text>'
+    for at in sorted({each["at_step"] for _, each in rows})[::apart]:
+        x, step = LEFT + at * wide, at * first["step_bin"]
+        yield f'<text x="{x:.1f}" y="{lines * high + 13:.1f}">{step}</text>'
 
 
 def _table(scene: TableScene) -> Iterator[str]:

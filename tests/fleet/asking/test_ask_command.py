@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from gradscope import cli
+from gradscope.fleet.packages import OLDEST
 from tests.fleet.planted import Planted, write
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -139,7 +144,30 @@ def test_a_missing_package_is_named(
     code, _, err = run(capsys, "fleet", "drift")
 
     assert code == 2
-    assert "a fleet needs duckdb: pip install gradscope-trace[fleet]" in err
+    assert "a fleet needs duckdb: pip install 'gradscope-trace[fleet]', or pip install " in err
+
+
+def test_a_package_that_is_too_old_is_named_with_its_version(
+    fleet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    monkeypatch.setattr(duckdb, "__version__", "1.3.2")
+
+    code, out, err = run(capsys, "fleet", "drift")
+
+    assert (code, out) == (2, "")
+    assert "a fleet needs duckdb 1.4 or newer (not 1.3.2): pip install " in err
+
+
+def test_the_oldest_versions_are_those_that_the_extras_ask_for() -> None:
+    facts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = facts["project"]["optional-dependencies"]
+    asked = [each for name in ("fleet", "dask", "ray") for each in extras[name]]
+
+    assert {re.sub(r"\[.*\]", "", each) for each in asked} == {
+        f"{name}>={version}" for name, version in OLDEST.items()
+    }
 
 
 def test_the_page_is_one_file_that_loads_nothing(

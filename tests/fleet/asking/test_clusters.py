@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,6 +117,26 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
         cluster_at("dask://127.0.0.1:9"),
     ):
         pass
+
+
+def test_a_ray_cluster_that_does_not_answer_is_named_and_its_token_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def init(*_: object, **__: object) -> None:
+        warnings.warn("Ray Client connection timed out", stacklevel=1)
+        raise ConnectionError("ray client connection timeout")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__version__="2.60.0", init=init))
+    for mode, words in (("disabled", "; if it asks for a token, set RAY_AUTH_MODE"), ("token", "")):
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+        with (
+            warnings.catch_warnings(action="error"),
+            pytest.raises(ClusterError, match=r"^no Ray cluster answers at ray://h:1: ") as raised,
+            cluster_at("ray://h:1"),
+        ):
+            pass
+        assert words in str(raised.value)
+        assert ("token" in str(raised.value)) == bool(words)
 
 
 @pytest.mark.parametrize("address", ["dask:", "spark://host:1", "localhost:8786", "ray"])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gradscope.errors import UnknownNameError, UsageError
+from gradscope.fleet.asking import answer as answering
 from gradscope.fleet.asking.answer import Asking, FleetAnswer
+from gradscope.fleet.asking.engine import PartWork
 from gradscope.fleet.asking.folder import Asked, fleet_at
 from gradscope.fleet.asking.question import question_called, questions, read_question
+from gradscope.fleet.places import MANIFEST
 from tests.fleet.planted import Planted, line_of, write
 
 FAULTS = Planted(
@@ -58,6 +63,29 @@ def test_the_first_nan_is_that_of_the_rank_and_line_where_it_came_up(fleet: Path
     assert answer.next == "gradscope view --step 50 base.rank1.json"
 
 
+def test_the_first_nan_is_the_same_without_what_exports_have_listed(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ask(fleet, "first-nan").rows
+    shutil.copytree(fleet, tmp_path / "fleet")
+    for path in (tmp_path / "fleet" / MANIFEST).rglob("*.json"):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        for each in facts["parts"]:
+            for file in each["files"].values():
+                del file["first_bad"]
+        path.write_text(json.dumps(facts), encoding="utf-8")
+
+    assert ask(tmp_path / "fleet", "first-nan").rows == listed
+    assert ask(tmp_path / "fleet", "first-nan", nan_only="1").rows == listed
+    monkeypatch.setattr(answering, "run_part", not_asked)
+    with pytest.raises(AssertionError, match="4 files of value"):  # and those of rank 1 alone
+        ask(fleet, "first-nan")
+
+
+def not_asked(work: PartWork) -> bytes:
+    raise AssertionError(f"{len(work.files['value'])} files of value")
+
+
 def test_a_weight_that_drifts_is_named_with_its_odd_rank(fleet: Path) -> None:
     answer = ask(fleet, "drift")
 
@@ -78,6 +106,14 @@ def test_the_slow_rank_is_named_with_the_line_at_which_it_is_slow(fleet: Path) -
 
     assert (row["run"], row["rank"], row["steps"], row["line_hash"]) == ("base", 2, 59, line_of(0))
     assert row["line_ns"] > 2.5 * row["line_others_ns"]
+
+
+def test_a_slow_rank_of_two_is_late_by_all_that_the_other_waits(tmp_path: Path) -> None:
+    write(tmp_path, Planted(ranks=2, steps=12, slow=(1, 3.0)))
+    (row,) = ask(tmp_path, "stragglers").rows
+
+    late = pytest.approx(2_000_000, rel=1e-3)
+    assert (row["rank"], row["late_ns"], row["lost_ns"] / 11) == (1, late, late)
 
 
 def test_a_jump_of_the_loss_is_named_with_its_rank_and_parameter(fleet: Path) -> None:

@@ -121,3 +121,19 @@ def test_the_parameters_that_some_ranks_do_not_use_are_those_of_inspect(tmp_path
             assert f"got no gradient on rank {row['ranks'][0]} in step {row['step']}" in (
                 finding.message
             )
+
+
+@case("one_loader_is_slow")
+@pytest.mark.torch
+@pytest.mark.search
+def test_the_rank_that_others_wait_for_is_that_of_inspect(tmp_path: Path) -> None:
+    name = "one_loader_is_slow"
+    slower = CASES[name].buggy.replace("0.03", "0.3")  # so that a busy machine can tell
+    ranks = recorded(tmp_path / "buggy", name, slower)
+    (finding,) = [each for each in ranks.findings if each.slug == "slow-rank"]
+    (row,) = asked(tmp_path, name, "stragglers")
+
+    assert finding.message.startswith(f"Rank {row['rank']} began ")
+    assert finding.site.place == row["line"]
+    assert row["line_ns"] > 5 * row["line_others_ns"]
+    assert row["late_ns"] > 0.9e9  # of 1.2 s

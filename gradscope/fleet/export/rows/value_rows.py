@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from gradscope.analysis.lookups import Ids
-from gradscope.analysis.program.acts import Acts, Done, Optimizer
+from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.timing.durations import look_up
 from gradscope.fleet.export.cells import FleetCells, distinct_of, ids, integers, named, reals, texts
 from gradscope.fleet.export.rows.rank_trace import RankTrace, StepOrder
@@ -70,8 +73,7 @@ def value_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
 
 def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
     """Parameters at each step of their optimizer; then those that got a gradient without one."""
-    parts = _Gradients(of)
-    found = {name: np.concatenate(cells) for name, cells in parts.columns.items()}
+    found = _Gradients(of).columns
     order = of.order(found["step"], found["optimizer_step"], found["place"])
     rows = order.rows
     found = {name: cells[rows] for name, cells in found.items()}
@@ -106,69 +108,84 @@ def grad_rows(of: RankTrace) -> tuple[StepOrder, dict[str, FleetCells]]:
 
 
 REALS = ("grad", "sums", "size", "moved")
+HEADS = ("step", "optimizer_step", "optimizer", "t", "stack")
+"""Columns with one value for all parameters of a step of an optimizer."""
 
 
 class _Gradients:
-    """The rows of `grad` in columns, each a list of arrays."""
+    """The rows of `grad` in columns, as arrays.
+
+    Arrays are made once, from lists of all rows: making some for each step takes much longer.
+    """
 
     def __init__(self, of: RankTrace) -> None:
-        self.columns: dict[str, list[np.ndarray]] = defaultdict(list)
         self._seen = last_gradients(of)
+        self._heads: list[tuple[int, ...]] = []  # of each step: HEADS
+        self._lengths: list[int] = []  # its number of parameters
+        self._lists: dict[str, list[Any]] = defaultdict(list)  # of its parameters
         taken = set[tuple[int, int]]()
         for number, optimizer in enumerate(of.trace.once(Acts).optimizers):
             for act in optimizer.steps:
-                taken.update((act.step, tensor) for tensor in self._add(number, optimizer, act))
-        self._add_others([key for key in self._seen if key not in taken], of.trace)
+                tensors = optimizer.tensors[: act.facts.many or None]
+                self._add(number, tensors, act)
+                if self._seen:
+                    taken.update((act.step, tensor) for tensor in tensors)
+        others = self._others([key for key in self._seen if key not in taken], of.trace)
+        own = self._arrays()
+        self.columns = {name: np.concatenate([own[name], cells]) for name, cells in others.items()}
 
-    def _add(self, number: int, optimizer: Optimizer, act: Done[StepAct]) -> tuple[int, ...]:
+    def _add(self, number: int, tensors: tuple[int, ...], act: Done[StepAct]) -> None:
         """The parameters of one step of an optimizer."""
-        tensors = optimizer.tensors[: act.facts.many or None]
-        many, missing = len(tensors), {*act.tensors}
-        nowhere = act.facts.none == act.facts.many > 0
-        self._put(
-            step=np.full(many, act.step),
-            optimizer_step=np.full(many, act.t),
-            place=np.arange(many),
-            optimizer=np.full(many, number),
-            tensor=np.array(tensors, np.int64),
-            value=np.array([self._seen.get((act.step, each), NONE) for each in tensors], np.int64),
-            missing=np.array([nowhere or each in missing for each in tensors], bool),
-            t=np.full(many, act.t),
-            stack=np.full(many, act.stack),
-            hashes=_padded(act.facts.hashes, many, NONE, np.int64),
-            **{name: _padded(getattr(act.facts, name), many, np.nan, float) for name in REALS},
-        )
-        return tensors
+        facts, many, lists = act.facts, len(tensors), self._lists
+        self._heads.append((act.step, act.t, number, act.t, act.stack))
+        self._lengths.append(many)
+        lists["tensor"] += tensors
+        if self._seen:
+            lists["value"] += [self._seen.get((act.step, each), NONE) for each in tensors]
+        else:
+            lists["value"] += [NONE] * many
+        if facts.none == facts.many > 0:
+            lists["missing"] += [True] * many
+        else:
+            missing = {*act.tensors}
+            lists["missing"] += [each in missing for each in tensors]
+        lists["hashes"] += _padded(facts.hashes, many, NONE)
+        for name in REALS:
+            lists[name] += _padded(getattr(facts, name), many, math.nan)
 
-    def _add_others(self, keys: list[tuple[int, int]], trace: Trace) -> None:
+    def _arrays(self) -> dict[str, np.ndarray]:
+        lengths = np.array(self._lengths, np.int64)
+        heads = np.array(self._heads, np.int64).reshape(-1, len(HEADS))
+        found = {name: np.repeat(heads[:, at], lengths) for at, name in enumerate(HEADS)}
+        begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        found["place"] = np.arange(len(begins)) - begins
+        for name in ("tensor", "value", "hashes"):
+            found[name] = np.array(self._lists[name], np.int64)
+        found["missing"] = np.array(self._lists["missing"], bool)
+        return found | {name: np.array(self._lists[name], np.float64) for name in REALS}
+
+    def _others(self, keys: list[tuple[int, int]], trace: Trace) -> dict[str, np.ndarray]:
         """Leaves that got a gradient in a step in which no optimizer used it."""
         many, values = len(keys), trace.table(Value)
         at = np.array([self._seen[key] for key in keys], np.int64)
-        self._put(
-            step=np.array([step for step, _ in keys], np.int64),
-            optimizer_step=np.full(many, np.iinfo(np.int64).max),
-            place=np.arange(many),
-            optimizer=np.full(many, NONE),
-            tensor=np.array([tensor for _, tensor in keys], np.int64),
-            value=at,
-            missing=np.zeros(many, bool),
-            t=values["t"][at],
-            stack=np.full(many, NONE),
-            hashes=np.full(many, NONE),
+        return {
+            "step": np.array([step for step, _ in keys], np.int64),
+            "optimizer_step": np.full(many, np.iinfo(np.int64).max),
+            "place": np.arange(many),
+            "optimizer": np.full(many, NONE),
+            "tensor": np.array([tensor for _, tensor in keys], np.int64),
+            "value": at,
+            "missing": np.zeros(many, bool),
+            "t": values["t"][at],
+            "stack": np.full(many, NONE),
+            "hashes": np.full(many, NONE),
             **{name: np.full(many, np.nan) for name in REALS},
-        )
-
-    def _put(self, **cells: np.ndarray) -> None:
-        for name, values in cells.items():
-            self.columns[name].append(values)
+        }
 
 
-def _padded(cells: tuple[float, ...], many: int, fill: float, kind: type) -> np.ndarray:
+def _padded(cells: tuple[float, ...], many: int, fill: float) -> Sequence[float]:
     """One value per parameter; `fill` for those that were not measured."""
-    found: np.ndarray = np.full(many, fill, kind)
-    given: np.ndarray = np.array(cells[:many], kind)
-    found[: len(given)] = given
-    return found
+    return cells if len(cells) == many else [*cells[:many], *[fill] * (many - len(cells))]
 
 
 def last_gradients(of: RankTrace) -> dict[tuple[int, int], int]:
