@@ -14,7 +14,7 @@ class NodeArray(NamedTuple):
 
 
 @dataclass(slots=True)
-class NodeRun:
+class CopiedRun:
     """One run of a node."""
 
     kind: str  # PyTorch's name of the node

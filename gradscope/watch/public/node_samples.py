@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gradscope.watch.in_place.node_runs import NodeArray, NodeRun
+from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray
 from gradscope.watch.public.looks import INTEGERS
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.arrays import numbers
@@ -75,7 +75,7 @@ class NodeSamples:
         self._due = due
         self._room = most
         self._here = threading.local()  # the sample whose node runs on this thread
-        self.all: list[NodeRun] = []
+        self.all: list[CopiedRun] = []
         self.without: Counter[tuple[str, str]] = Counter()
         """Runs that were not copied, by kind and reason."""
         self.changes: dict[int, HookChange] = {}  # by line
@@ -91,7 +91,7 @@ class NodeSamples:
         kind = node.name()
         shapes = tuple(None if each is None else tuple(each.shape) for each in grads)
         if self._due(kind, (hooked.site, shapes)):
-            sample = NodeRun(kind, hooked.number, hooked.site)
+            sample = CopiedRun(kind, hooked.number, hooked.site)
             try:
                 self._copy(node, sample, grads)
             except NotCopied as why:
@@ -114,7 +114,7 @@ class NodeSamples:
             self.all.append(sample)
         self.spent += perf_counter_ns() - began
 
-    def _copy(self, node: Any, sample: NodeRun, grads: Sequence[Any]) -> None:
+    def _copy(self, node: Any, sample: CopiedRun, grads: Sequence[Any]) -> None:
         if isinstance(node, torch._C._FunctionBase):
             raise NotCopied(REGION if sample.kind.startswith(COMPILED) else CUSTOM)
         sample.grads = [self._array(each) for each in grads]
@@ -124,7 +124,7 @@ class NodeSamples:
         except RuntimeError:  # nested, or released
             raise NotCopied(UNREAD) from None
 
-    def _copy_saved(self, node: Any, sample: NodeRun) -> None:
+    def _copy_saved(self, node: Any, sample: CopiedRun) -> None:
         names = dir(type(node))
         raw = {name.removeprefix("_raw_saved_") for name in names if name.startswith("_raw_saved_")}
         for name in names:
