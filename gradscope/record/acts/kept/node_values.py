@@ -58,14 +58,14 @@ def write(path: Path, runs: list[CopiedRun]) -> None:
 def read(path: Path) -> list[CopiedRun]:
     """Read a file of values. Raises UnreadableTraceError."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             found = orjson.loads(archive[INDEX].tobytes())
             if found["version"] > VERSION:
                 raise UnreadableTraceError(f"{path} was written by a newer gradscope")
             return [_run(each, archive) for each in found["runs"]]
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise UnreadableTraceError(f"{path} is not a file of values: {error}") from error
 
 
