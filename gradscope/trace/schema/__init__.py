@@ -23,7 +23,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 19
+MINOR = 18
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -61,8 +61,7 @@ HISTORY = {
         1,
         18,
     ): "step_summary, parameter_summary; step.joined; meta.summary; rows of these tables and of "
-    "step also after the limit of a file",
-    (1, 19): "act.node_check; meta.checked_nodes",
+    "step also after the limit of a file; act.node_check; meta.checked_nodes",
 }
 
 SINCE = {
