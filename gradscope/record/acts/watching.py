@@ -154,10 +154,10 @@ class WatchedActs:
         if self._functions is not None and self.checks_functions:
             self.acts.guarded(self._functions.compare)
 
-    def check_nodes(self, ids: Callable[[Any], Any]) -> None:
+    def check_nodes(self) -> None:
         """Called after `stop`: see Note [In a process of its own] in `kept/node_checks.py`."""
         if self.node_checks is not None:
-            self.acts.guarded(self.node_checks.tell, self.acts, ids)
+            self.acts.guarded(self.node_checks.tell, self.acts)
 
     def measured(self) -> dict[str, dict[str, Any]]:
         """Facts for the trace's `meta`, by key."""

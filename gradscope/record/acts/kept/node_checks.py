@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 from pathlib import Path
@@ -121,15 +121,13 @@ class NodeChecks:
         path = getattr(writer, "path", None) if options.keep_values else None
         return cls(options.check_nodes, None if path is None else values_file(Path(path)))
 
-    def tell(self, acts: ActNotes, ids: Callable[[Any], Any]) -> None:
-        """Compute the samples again, and record what differs; `ids`: of the trace, for numbers."""
+    def tell(self, acts: ActNotes) -> None:
+        """Compute the samples again, and record what differs."""
         samples = self.samples
         if samples is None:
             return
         began = perf_counter_ns()
         runs: list[CopiedRun] = samples.all
-        for run, number in zip(runs, ids([each.node for each in runs]).tolist(), strict=True):
-            run.node = number
         found, why = _computed(runs, self._keep) if runs or self._keep else ([], "")
         self._tell_nodes(acts, runs, found)
         self._tell_hooks(acts)

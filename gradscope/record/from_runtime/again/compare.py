@@ -123,7 +123,7 @@ def _compared(
     by_dtype = allowed + ROUNDINGS * (_smallest(run, returned) + _of_own(own[place], exact))
     off = _relative(error, size)
     if not (error > by_dtype).any():
-        left = max(-math.log2(off), 0.0) if off else float(bits)
+        left = max(0.0, -math.log2(off)) if off else float(bits)
         if left >= bits / 2:
             return NodeVerdict(AGREES, name)
         return NodeVerdict(PRECISION, name, off=off, right=left, bits=bits)
