@@ -150,9 +150,12 @@ def test_a_custom_function_is_compared_with_its_forward_and_said_not_to_be_compu
     assert any("a custom Function (SquareBackward 1)" in line for line in checked_words(trace))
 
 
-def test_bits_that_float16_lost_are_named() -> None:
+def test_bits_that_float16_lost_are_named_in_a_note() -> None:
     trace, _ = checked(HALF)
 
+    assert [each.severity for each in inspect(trace).findings if each.rule == "GS906"] == [
+        Severity.NOTE
+    ]
     assert found(trace) == [("gradient-bits-lost", "checked.py:3")]
 
 

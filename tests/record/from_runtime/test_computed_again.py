@@ -108,7 +108,7 @@ def test_a_long_sum_in_another_order_agrees() -> None:
     made = np.zeros((3, 2), np.float32)
     for row, other in zip(left, grad, strict=True):
         made += np.outer(row, other)
-    sizes = {"self_sym_sizes": [5000, 3], "self_sym_strides": [3, 1]}
+    sizes: dict[str, Any] = {"self_sym_sizes": [5000, 3], "self_sym_strides": [3, 1]}
     sizes |= {"mat2_sym_sizes": [3, 2], "mat2_sym_strides": [2, 1]}
 
     run = a_run("MmBackward0", grad, [None, made], self=left, mat2=None, **sizes)

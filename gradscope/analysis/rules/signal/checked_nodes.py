@@ -12,9 +12,6 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, NodeCheckAct
 from gradscope.trace.trace import Trace
 
-HALF = 11
-"""Number of bits of the widest dtype in which gradients often become too small: float16."""
-
 
 def _asked(trace: Trace) -> bool:
     """Whether nodes were computed again."""
@@ -66,12 +63,13 @@ def _wrong(acts: Acts, act: Done[NodeCheckAct]) -> Found:
     )
 
 
-@rule("GS906", "gradient-bits-lost", asked=_asked)
+@rule("GS906", "gradient-bits-lost", Severity.NOTE, asked=_asked)
 def gradient_bits_lost(trace: Trace) -> Iterator[Found]:
     """A gradient kept less than half of the bits of its dtype: it is too small or too large for it.
 
     `gradscope trace --check-nodes all` computes gradients again in float64. Here the kernel is
-    right: the same formula in the node's own dtype is as far off. In float32 it is a note.
+    right: the same formula in the node's own dtype is as far off. It is a note, because nothing is
+    lost where the exact gradient is 0 but for roundings.
 
     Bad:
         scale = torch.full((3,), 1e-4, dtype=torch.float16)
@@ -96,7 +94,6 @@ def gradient_bits_lost(trace: Trace) -> Iterator[Found]:
                 f"{_runs(facts.runs)}; the same formula in the node's dtype is as far off",
                 fix="scale the loss (`torch.amp.GradScaler`), or compute this part in float32",
                 certainty=Certainty.CERTAIN,
-                severity=None if facts.bits <= HALF else Severity.NOTE,
             )
 
 
