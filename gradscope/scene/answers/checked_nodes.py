@@ -11,9 +11,9 @@ from gradscope.scene.table_scenes import TableColumn, TableScene
 from gradscope.trace.trace import Trace
 
 IN_WORDS = {
-    "agrees": "agrees",
-    "kernel": "differs",
-    "precision": "bits lost",
+    "agrees": "agree",
+    "kernel": "differ",
+    "precision": "lost bits",
     "no formula": "no formula",
     "not finite": "not finite",
     "no time": "no time",
