@@ -31,6 +31,18 @@ ENDINGS = {"shape": "_sym_sizes", "strides": "_sym_strides", "numel": "_sym_nume
 """Endings of the names under which PyTorch keeps facts about an input."""
 
 
+FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a formula raises for values that it does not take."""
+
+
 class NoFormula(Exception):  # noqa: N818 -- it is an answer
     """There is no formula for this node, or it needs something that the node does not keep."""
 
@@ -90,7 +102,7 @@ class NodeFormula:
         try:
             with np.errstate(all="ignore"):
                 made = self._made(self._op, convert)
-        except Exception as error:
+        except FAILURES as error:
             raise NoFormula from error
         if len(made) != len(run.returned):
             raise NoFormula
@@ -101,7 +113,7 @@ class NodeFormula:
 
     def _made(self, op: Operation, convert: Convert) -> Sequence[Any]:
         grads = [None if each is None else convert(each) for each in self._run.grads]
-        kind = next(each.dtype for each in grads if each is not None)
+        kind = next((each.dtype for each in grads if each is not None), None)
         if not op.plan.gaps:
             shapes = self._run.shapes
             grads = [
