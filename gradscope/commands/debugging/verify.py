@@ -43,7 +43,7 @@ def verify(
         write_bytes(orjson.dumps(as_json(found)) + b"\n")
     else:
         from gradscope.render.views.tables import table_lines
-        from gradscope.scene.answers.checked_nodes import CheckedRun, checked_table
+        from gradscope.scene.timeline.checked_nodes import CheckedRun, checked_table
 
         lines = _lines(path) if path != kept else {}
         runs = [

@@ -18,9 +18,9 @@ from gradscope.analysis.timing.durations import device_threads
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
 from gradscope.render.views.report import findings_lines
-from gradscope.scene.answers.checked_nodes import checked_words
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.report import by_severity, nothing_found
+from gradscope.scene.timeline.checked_nodes import checked_words
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Finding, GraphTask, Meta, Node, NodeBegin

@@ -14,7 +14,7 @@ from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from gradscope.errors import UsageError
 from gradscope.record.acts.kept.node_checks import NodeChoice
-from gradscope.scene.answers.checked_nodes import checked_words
+from gradscope.scene.timeline.checked_nodes import checked_words
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
 
