@@ -18,6 +18,7 @@ from gradscope.commands.check import check
 from gradscope.commands.debugging.dap import dap
 from gradscope.commands.debugging.debug import debug
 from gradscope.commands.debugging.mcp import mcp
+from gradscope.commands.debugging.verify import verify
 from gradscope.commands.diff import diff
 from gradscope.commands.fleet.across_ranks import audit, merge
 from gradscope.commands.fleet.ask import ask
@@ -106,6 +107,7 @@ _add(diff, "gradscope diff before.json after.json")
 _add(info, "gradscope info trace.json")
 _add(redact, "gradscope redact -o safe.json trace.json", "gradscope redact -o safe.html trace.json")
 _add(check, "gradscope check trace.json")
+_add(verify, "gradscope verify trace.json")
 _add(merge, "gradscope merge -o all.json trace.rank*.json", no_args_is_help=True)
 _add(
     audit,

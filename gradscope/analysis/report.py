@@ -137,11 +137,10 @@ def inspect(
     """
     trace = trace if isinstance(trace, Trace) else load(trace)
     before = frozenset[str]() if known is None else known_ids(known)
-    several = "ranks" in trace.meta
     chosen = [
         rule
         for rule in choose(all_rules(), rules, ignore)
-        if several or not rule.across or is_named(rule, rules)
+        if rule.applies(trace) or is_named(rule, rules)
     ]
     able = [rule for rule in chosen if rule.can_check(trace)]
     guard = Guard()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gradscope.record.acts.kept.node_checks import check_engine
 from gradscope.record.engines import AUTO, imported
 from gradscope.record.notes.sites import is_ours
 from gradscope.record.process.claim import current
@@ -31,7 +32,7 @@ def record(
     `auto`: PyTorch if the program has imported it and has not imported gradscope's runtime.
     """
     options, engine = Options(level=level, **limits), imported(on)
-    engine.facts(level)  # raises for a level that the engine does not have
+    check_engine(options, engine.facts(level))  # raises for a level that the engine does not have
     if path is None:
         return Recording(MemoryWriter(), options, engine)
     writer = writer_for(Path(path), options.max_bytes, options.keep or 0)

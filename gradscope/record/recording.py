@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from gradscope.errors import RecordingError, UsageError
+from gradscope.record.acts.kept.node_checks import NodeChecks
 from gradscope.record.notes.positions.chosen_steps import chosen_steps
 from gradscope.record.notes.positions.kept_steps import KeptSteps
 from gradscope.record.notes.positions.left_out import LeftOutSteps
@@ -70,9 +71,10 @@ class Options:
     and those `around` the first "nan" or "inf" and each "spike" of the gradients. `native`:
     read the memory of PyTorch's engine directly. `check_functions`: from level `engine` on, compare
     the backwards of custom Functions with the derivatives of their forwards, which run once more on
-    copies when the recording ends. `summary`: measure steps, also left-out ones, in 1 % of the
-    time. `source` and `keeps_arguments`: store the text of the program, and its arguments, in the
-    trace.
+    copies when the recording ends. `check_nodes`: compute the gradients of these nodes again;
+    `keep_values`: keep what that needs next to the file. `summary`: measure steps, also left-out
+    ones, in 1 % of the time. `source` and `keeps_arguments`: store the text of the program, and its
+    arguments, in the trace.
     """
 
     level: str = "engine"
@@ -84,6 +86,8 @@ class Options:
     around: tuple[str, ...] = ()
     native: bool = True
     check_functions: bool = True
+    check_nodes: str = ""
+    keep_values: bool = False
     source: bool = True
     summary: bool = True
     script: str = ""
@@ -95,6 +99,7 @@ class Options:
         if self.level not in LEVELS:
             raise UsageError(f"unknown level '{self.level}'; choose {', '.join(LEVELS)}")
         chosen_steps(self.steps, self.every)  # raises if they are wrong
+        NodeChecks.check(self.check_nodes, self.level, keeps=self.keep_values)  # likewise
         if self.keep is not None and self.keep < 0:
             raise UsageError(f"keep must not be negative, but is {self.keep}")
 
@@ -167,6 +172,7 @@ class Recording:
             self.writer, start, self.engine, level=self.options.level, native=self.options.native
         )
         self.session.acts.checks_functions &= self.options.check_functions
+        self.session.acts.node_checks = NodeChecks.of(self.options, self.writer)
         self.session.acts.keeps_source &= self.options.source
         self.session.sites.keeps_text = self.options.source
         self.session.places = self.places
@@ -216,6 +222,7 @@ class Recording:
             self._pulse.stop()
         if str((ending or {}).get("exit", "")).startswith("terminated"):
             session.acts.checks_functions = False  # there is no time to check them
+            session.acts.node_checks = None
         if self.places is not None:
             self.places.stop()
         session.stop(error)
@@ -288,8 +295,8 @@ class Recording:
         unfinished = session.source.unfinished()
         if unfinished:
             self._put("unfinished", unfinished)
-        if measured := session.acts.summaries.facts():
-            self._put("summary", measured)
+        for key, measured in session.acts.measured().items():
+            self._put(key, measured)
         for why, counts in self.left_out.counts():
             self._put(why, counts)
 

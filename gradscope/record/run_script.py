@@ -18,6 +18,7 @@ from types import CodeType, ModuleType
 from typing import Any, Protocol
 
 from gradscope.errors import ExitCode, GradscopeError, NoMemoryError
+from gradscope.record.acts.kept.node_checks import check_engine
 from gradscope.record.engines import AUTO, choice, named
 from gradscope.record.notes.sites import is_ours, working_directory
 from gradscope.record.process.instances import instances
@@ -99,6 +100,8 @@ class TraceOptions:
     max_bytes: int | None = None  # None: MOST_BYTES; 0: no limit
     native: bool = True
     check_functions: bool = True
+    check_nodes: str = ""
+    keep_values: bool = False
     summary: bool = True
     source: bool = True
     keeps_arguments: bool = True
@@ -148,7 +151,7 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
     known = engine.in_scripts
     settings = _settings(options)
     rank, ranks = this_process(), wanted(options.ranks)
-    engine.facts(settings.level)  # raises for a level that the engine does not have
+    check_engine(settings, engine.facts(settings.level))  # which raises for an unknown level
     with ExitStack() as stack:
         stack.enter_context(as_before(ends=options.ends))
         if options.module:
@@ -206,6 +209,8 @@ def _settings(options: TraceOptions) -> Options:
         around=options.around,
         native=options.native,
         check_functions=options.check_functions,
+        check_nodes=options.check_nodes,
+        keep_values=options.keep_values,
         summary=options.summary,
         source=options.source,
         script=options.script,

@@ -154,6 +154,7 @@ class Session:
         self.source.stop()
         self.acts.stop()
         self.acts.compare_functions()
+        self.acts.check_nodes()
 
     def abandon(self) -> None:
         """Release everything in a forked child."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import Listener
     from gradscope.watch.native.creation import RecordMaker
+    from gradscope.watch.public.node_samples import NodeSamples
     from gradscope.watch.runs import RunObserver
     from gradscope.watch.values.callbacks import CallbackAddresses
     from gradscope.watch.values.ring import Ring
@@ -64,12 +65,16 @@ class Watcher:
         level: str,
         native: bool = True,
         from_import: bool = False,
+        samples: NodeSamples | None = None,
     ) -> None:
+        self._samples = samples
+        native = native and samples is None  # nodes are sampled by hooks
         self.faults = faults
         faults.meet_compilers()
         self._listener = listener
         self.why_hooks = self.why_no_calls = self.why_no_values = ""
-        why = why_not() if native else "it was switched off"
+        off = "it was switched off" if samples is None else "nodes are computed again"
+        why = why_not() if native else off
         if level in LOOKS:
             self.why_no_values = why
         if level != "graph":
@@ -121,7 +126,7 @@ class Watcher:
             self.ring = public = PublicRing(self._listener.statistics)
             self.without_node = self.operands = None
         if self.runs is None:
-            self.runs = HookedRunObserver(self.faults, public)
+            self.runs = HookedRunObserver(self.faults, public, self._samples)
         else:
             whole = level == "full"
             self.calls, self.why_no_calls = calls(around and around.calls, whole=whole)

@@ -69,6 +69,18 @@ class Rule:
     steps: str = ""
     fully: str = ""
     across: bool = False
+    asked: Callable[[Trace], bool] | None = None
+
+    @property
+    def always(self) -> bool:
+        """Whether it is a rule for the trace of any process."""
+        return not self.across and self.asked is None
+
+    def applies(self, trace: Trace) -> bool:
+        """Whether it is a rule for this trace."""
+        if self.across and "ranks" not in trace.meta:
+            return False
+        return self.asked is None or self.asked(trace)
 
     @property
     def explanation(self) -> str:
@@ -146,6 +158,7 @@ def rule(
     steps: str = "",
     fully: str = "",
     across: bool = False,
+    asked: Callable[[Trace], bool] | None = None,
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Declare a rule: a generator of findings, with the explanation as its docstring.
 
@@ -158,6 +171,7 @@ def rule(
             or from the "first" one on (it needs the start); "" where any part of a run will do
     fully   the level below which it checks only some steps; it runs anyway, and says so
     across  it compares ranks: it gets a merged trace as a whole, and not rank by rank
+    asked   it is about what an option of `trace` records: whether that was recorded
     """
     assert {needs, fully or needs} <= {*LEVELS}, f"{id}: the levels are {LEVELS}"
     assert steps in STEPS, f"{id}: {steps!r} is none of {[*STEPS]}"
@@ -165,7 +179,7 @@ def rule(
 
     def declare(function: RuleFunction) -> RuleFunction:
         assert id not in _RULES, f"two rules have the id {id}"
-        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps, fully, across)
+        _RULES[id] = Rule(id, slug, severity, needs, function, reads, steps, fully, across, asked)
         return function
 
     return declare

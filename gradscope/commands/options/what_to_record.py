@@ -39,6 +39,22 @@ ChecksFunctions = Annotated[
         "forward (from level engine on).",
     ),
 ]
+ChecksNodes = Annotated[
+    str | None,
+    _what_option(
+        help="Compute gradients of these nodes again in float64 when the script has ended, and "
+        "say which differ: all, a share of the runs of each line as in 1%, or nodes as in 'Conv*'.",
+        metavar="NODES",
+    ),
+]
+KeepsValues = Annotated[
+    bool,
+    _what_option(
+        "--keep-values",
+        help="With --check-nodes, keep the values of these nodes next to the trace, for "
+        "gradscope verify.",
+    ),
+]
 KeepsSource = Annotated[
     bool,
     _privacy_option(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from gradscope.record.acts.kept.node_checks import NodeChecks
     from gradscope.record.acts.notes import ActsSession, EngineLook
 
 
@@ -46,6 +47,7 @@ class WatchedActs:
         self.called: Callable[[Any, int], None] = _nothing
         """Called with each module that is called, and its id."""
         self.checks_functions = self.keeps_source = self._wanted
+        self.node_checks: NodeChecks | None = None  # if nodes are computed again
         self.takes_given = self._wanted and this_process().is_one_of_several
         self.says_random = session.level in ("values", "full")
 
@@ -151,6 +153,17 @@ class WatchedActs:
         """Called after `stop`: see Note [Forwards run again] in `of_functions.py`."""
         if self._functions is not None and self.checks_functions:
             self.acts.guarded(self._functions.compare)
+
+    def check_nodes(self) -> None:
+        """Called after `stop`: see Note [In a process of its own] in `kept/node_checks.py`."""
+        if self.node_checks is not None:
+            self.acts.guarded(self.node_checks.tell, self.acts)
+
+    def measured(self) -> dict[str, dict[str, Any]]:
+        """Facts for the trace's `meta`, by key."""
+        checks = self.node_checks
+        facts = {"summary": self.summaries.facts(), "checked_nodes": checks and checks.facts}
+        return {key: value for key, value in facts.items() if value}
 
     def flush(self, *, last: bool) -> None:
         """Pass all notes so far to the writer."""

@@ -64,6 +64,7 @@ class PyTorchSource:
                 self.faults.guarded("watching was given up", watcher.stop)
 
     def _begin(self) -> bool:
+        from gradscope.watch.public.node_samples import NodeSamples
         from gradscope.watch.unseen import stands_for, unseen
         from gradscope.watch.values.reachable import address, memory, not_looked_at
         from gradscope.watch.watcher import Watcher
@@ -72,9 +73,13 @@ class PyTorchSource:
         listener.tensors.unseen, listener.tensors.storages.address = unseen, address
         listener.shared.address = address
         self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
+        checks = session.acts.node_checks
+        samples = None if checks is None else NodeSamples(checks.due)
+        if checks is not None:
+            checks.samples = samples
         watcher = Watcher(
             listener, self.faults, level=session.level, native=session.native,
-            from_import=not self._was_there,
+            from_import=not self._was_there, samples=samples,
         )  # fmt: skip
         listener.listens_to(watcher)
         if session.level == "full":

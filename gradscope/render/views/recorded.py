@@ -20,6 +20,7 @@ from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
 from gradscope.render.views.report import findings_lines
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.report import by_severity, nothing_found
+from gradscope.scene.timeline.checked_nodes import checked_words
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Finding, GraphTask, Meta, Node, NodeBegin
@@ -95,7 +96,7 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     if notes and not any(notes[0] in each for each in worst):
         more = f" (and {len(notes) - 1} more: gradscope info {name})" * (len(notes) > 1)
         summary.append(f"{notes[0]}{more}")
-    summary += [fault.words for fault in report.faults]
+    summary += [*checked_words(trace), *(fault.words for fault in report.faults)]
     following = f"next: gradscope inspect {name}"
     if len(trace.table(Node)):
         following = f"next: gradscope view {name}; or inspect, render, debug"

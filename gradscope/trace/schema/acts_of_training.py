@@ -189,3 +189,22 @@ class FunctionAct(ActFacts):
     returned: Text = ""
     why: Text = ""  # for not checked: the reason
     name: Text = ""  # for output-on-ctx: name of the attribute
+
+
+@act("node_check")
+class NodeCheckAct(ActFacts):
+    """A difference that `--check-nodes` found. `stack`: the call of the node, or of the hook.
+
+    `found` is kernel, precision or hook. The other columns are those of the worst run.
+    """
+
+    found: Text = ""
+    type: Text = ""  # of the node; for hook: the function that registered it
+    node: int = NONE  # id of the node
+    input: Text = ""  # the input to which the gradient belongs
+    off: float = math.nan  # norm of the difference, relative to the gradient computed again
+    allowed: float = math.nan  # for kernel: the largest such difference that is allowed
+    times: float = math.nan  # factor, if the gradient is a multiple; NaN: it is not
+    right: float = math.nan  # for precision: number of bits that are right
+    bits: int = 0  # for precision: number of bits of the dtype
+    runs: int = 0  # number of runs, or of calls of the hook, in which it was found

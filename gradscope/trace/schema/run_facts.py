@@ -34,6 +34,18 @@ class RankFacts(TypedDict, total=False):
     ids: dict[str, tuple[int, int]]  # by table: its first id, and the first id after its last
 
 
+class CheckedNodes(TypedDict, total=False):
+    """How many runs of nodes `--check-nodes` computed again."""
+
+    asked: str  # all, a share or a pattern
+    agree: int
+    differ: int
+    not_computed: dict[str, dict[str, int]]  # by reason and kind of node: number of runs
+    hooks: int  # lines whose hooks changed gradients
+    copying_ns: int
+    computing_ns: int
+
+
 class RunFacts(TypedDict, total=False):
     """Every key known to this gradscope. Others are kept, and shown by `gradscope info`."""
 
@@ -56,6 +68,7 @@ class RunFacts(TypedDict, total=False):
     unwanted: dict[str, int]  # `steps`: number of steps that were not selected
     let_go: dict[str, int]  # steps recorded and let go: `steps`, their number; `keep` as requested
     summary: dict[str, int]  # `measured`, `losses`: steps; `stride`: at most one step in this many
+    checked_nodes: CheckedNodes  # not there: no node was computed again
     observed: list[str]  # kinds of events, tables and columns that were observed
     inferred: list[str]  # those that were inferred
     absent: list[str]  # those that were not recorded

@@ -61,7 +61,7 @@ class WatchedTensorHook(WatchedHook):
         if kind == NODE:  # a hook after the run has two arguments: outputs and inputs of the node
             kind = PRE if len(args) == 1 else POST
         if kind == POST:
-            calls.has_run()
+            calls.has_run(args[0])
         token = calls.begins(kind, self._node, lambda: self._at, self.hook, self._site)
         leaf = args[0] if args and kind == POST_ACCUMULATE else None
         if leaf is not None:
@@ -77,9 +77,20 @@ class WatchedTensorHook(WatchedHook):
             raise
         replaced = result is not None and kind != POST_ACCUMULATE
         calls.ends(token, replaced=replaced)
+        if replaced:
+            self._compare(kind, args[0], result)
         if leaf is not None or (replaced and kind == TENSOR):
             calls.looks_at(token, leaf, result, self._nr)
         return result
+
+    def _compare(self, kind: str, given: Any, result: Any) -> None:
+        """Compare the gradients that a hook returned with those that it replaces."""
+        if kind == TENSOR:
+            self._calls.changed(kind, self._site, given, result)
+        elif isinstance(result, tuple):
+            for before, after in zip(given, result, strict=False):
+                if after is not before and before is not None and after is not None:
+                    self._calls.changed(kind, self._site, before, after)
 
 
 class TensorHooks:

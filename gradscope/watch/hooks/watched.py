@@ -101,10 +101,17 @@ class HookedCalls:
             self.faults.guarded("a hook was called", self.runs.shows, node, grads, nr)
 
     @uncompiled
-    def has_run(self) -> None:
-        """Called before a hook that is called after the run of a node."""
+    def has_run(self, returned: Any) -> None:
+        """Called before a hook that is called after the run of a node, which returned this."""
         if self._on and self.runs is not None:
-            self.faults.guarded("a node has run", self.runs.has_run)
+            self.faults.guarded("a node has run", self.runs.has_run, returned)
+
+    @uncompiled
+    def changed(self, kind: str, site: int, given: Any, result: Any) -> None:
+        """Called after a hook of a tensor that replaced a gradient, if nodes are computed again."""
+        samples = None if self.runs is None else self.runs.samples
+        if self._on and samples is not None:
+            self.faults.guarded("a hook returned", samples.hooked, kind, site, given, result)
 
     @uncompiled
     def accumulated(self, leaf: Any) -> None:

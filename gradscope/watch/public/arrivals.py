@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class HookedNode:
     """What the hooks of a node know about it."""
 
-    __slots__ = ("edges", "leaf", "number", "sequence", "targets")
+    __slots__ = ("edges", "leaf", "number", "sequence", "site", "targets")
 
     def __init__(
         self,
@@ -44,11 +44,13 @@ class HookedNode:
         sequence: int,
         targets: Sequence[tuple[HookedNode | None, int]] = (),
         leaf: weakref.ref[Any] | None = None,
+        site: int = -1,
     ) -> None:
         self.number = number
         self.sequence = sequence  # -1: an AccumulateGrad
         self.targets = targets  # node and input for each gradient that it returns
         self.leaf = leaf
+        self.site = site  # the line that created it
         self.edges: dict[int, int] = {}  # number of edges to each of its inputs
         for target, nr in targets:
             if target is not None:

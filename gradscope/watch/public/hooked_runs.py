@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gradscope.watch.in_place.faults import Faults
     from gradscope.watch.listener import BackwardCall, PythonNodeRecord
     from gradscope.watch.public.looks import PublicRing
+    from gradscope.watch.public.node_samples import NodeSamples
 
 NOTED = "a node ran"
 
@@ -51,7 +52,10 @@ class Attends(Protocol):
 class HookedRunObserver:
     """Observes runs, and gradients, with hooks before and after each node."""
 
-    def __init__(self, faults: Faults, ring: PublicRing | None = None) -> None:
+    def __init__(
+        self, faults: Faults, ring: PublicRing | None = None, samples: NodeSamples | None = None
+    ) -> None:
+        self.samples = samples  # if nodes are computed again
         self._guarded = faults.guarded
         self._ring = ring
         self._numbers = count(1)  # of runs
@@ -78,6 +82,7 @@ class HookedRunObserver:
             -1 if sequence == LEAF else sequence,
             [(None if target is None else target.hooked, nr) for target, nr in targets],
             leaf,
+            record.site,
         )
         node.register_prehook(OwnLast(self._begin, hooked))
         node.register_hook(OwnLast(self._end, hooked))
@@ -125,11 +130,15 @@ class HookedRunObserver:
         if task is not None:
             with unseen():
                 task.begins(node, grads, perf_counter_ns(), next(self._numbers))
+            if self.samples is not None:
+                self.samples.begins(node, grads)
 
     def _ends(self, node: HookedNode, returned: Any) -> None:
         task = self._here() if self._on else None
         if task is not None:
             t = perf_counter_ns()
+            if self.samples is not None:
+                self.samples.returns(returned)
             with unseen():
                 task.ends(node, returned, t)
 
@@ -146,11 +155,13 @@ class HookedRunObserver:
             with unseen():
                 task.shows(node(), grads, nr)
 
-    def has_run(self) -> None:
-        """A node has run, and hooks of the program are next."""
+    def has_run(self, returned: Sequence[Any] = ()) -> None:
+        """A node has run and returned this; hooks of the program are next."""
         task = self._here() if self._on else None
         if task is not None:
             t = perf_counter_ns()
+            if self.samples is not None:
+                self.samples.returns(returned)
             with unseen():
                 task.has_run(t)
 

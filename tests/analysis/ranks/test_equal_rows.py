@@ -26,7 +26,7 @@ from gradscope.trace.trace import Trace
 from tests.analysis.rules.test_snippets import EVERY_RULE, snippets
 from tests.shared.example_traces import nan_in_backward
 
-OF_ONE_RANK = [rule for rule in all_rules() if not rule.across]
+OF_ONE_RANK = [rule for rule in all_rules() if rule.always]
 
 
 def recorded(snippet: str, folder: Path, level: str = "engine") -> Trace:

@@ -537,7 +537,7 @@ def test_a_level_too_low_is_said_and_never_sold_as_clean() -> None:
     report = inspect(mean_of_squares())
 
     assert report.findings == ()
-    rules = [rule for rule in all_rules() if not rule.across]
+    rules = [rule for rule in all_rules() if rule.always]
     too_high = [rule for rule in rules if rule.needs in ("values", "full")]
     by_text = [rule for rule in rules if "source" in rule.reads]
     away = {each.id for each in (*too_high, *by_text)}
@@ -557,7 +557,7 @@ def test_numbers_that_could_not_be_read_at_their_level_are_not_sold_as_looked_at
 
     report = inspect(trace)
 
-    fully = {rule.id for rule in all_rules() if rule.fully and not rule.across}
+    fully = {rule.id for rule in all_rules() if rule.fully and rule.always}
     assert fully <= {each.rule for each in report.unchecked if each.lacks == ("value",)}
     assert report.partly == ()
 

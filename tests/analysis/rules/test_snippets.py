@@ -28,7 +28,7 @@ NO_PROGRAM = {"GS304"}
 AT_ENGINE = {"GS202"}
 """Rules about what levels above tell in another way."""
 
-RULES = [rule for rule in all_rules() if rule.id not in NO_PROGRAM and not rule.across]
+RULES = [rule for rule in all_rules() if rule.id not in NO_PROGRAM and rule.always]
 EVERY_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.slug)
 
 AN_ID = re.compile(r"(?<=--around )\d+|(?<=leaf )\d+|(?<=tensor )\d+|(?<=node )\d+")

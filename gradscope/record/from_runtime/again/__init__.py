@@ -1,0 +1,1 @@
+"""Computes gradients of nodes again, with the runtime's formulas, and compares them."""
