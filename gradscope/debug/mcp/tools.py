@@ -14,9 +14,9 @@ from gradscope.analysis.rules import all_rules
 from gradscope.analysis.rules.registry import require, rules_near
 from gradscope.debug.mcp.served_folder import ServedFolder
 from gradscope.errors import GradscopeError, UnknownNameError
-from gradscope.fleet.asking.engine import needs_packages
 from gradscope.fleet.asking.folder import Asked, fleet_at
 from gradscope.fleet.asking.free_sql import answered, first_rows
+from gradscope.fleet.packages import needs
 from gradscope.render.text import visible_json
 from gradscope.scene.answers.answer import Answer
 from gradscope.scene.answers.things import chosen_node
@@ -130,7 +130,7 @@ class TraceTools:
 
         `SHOW TABLES` lists the tables, `DESCRIBE step` the columns of one. At most 50 rows.
         """
-        needs_packages()
+        needs(("duckdb", "pyarrow"))
         with self._one_at_a_time:
             found = fleet_at(self._folder.fleet(fleet), Asked())
             with answered(found, select) as reader:

@@ -61,7 +61,8 @@ HISTORY = {
         1,
         18,
     ): "step_summary, parameter_summary; step.joined; meta.summary; rows of these tables and of "
-    "step also after the limit of a file; act.node_check; meta.checked_nodes",
+    "step also after the limit of a file; act.node_check and recompute; "
+    "meta.checked_nodes",
 }
 
 SINCE = {
