@@ -131,6 +131,7 @@ loss.backward()
 """
 
 
+@pytest.mark.slow
 def test_each_rank_of_a_group_has_its_own_part(tmp_path: Path) -> None:
     first, second = (results(trace)["pow"] for trace in ran(House(tmp_path), TRAINING))
 
