@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gradscope.record.notes.own_time import OwnTimeClock
     from gradscope.record.notes.positions.contexts import Contexts
     from gradscope.trace.writer import Writer
-    from gradscope.watch.called.spans import MadeCalls
+    from gradscope.watch.called.made_calls import MadeCalls
     from gradscope.watch.in_place.faults import Faults
 
 WATCHERS = str(Path(__file__).parents[2] / "watch")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gradscope.record.acts.notes import ActNotes
-    from gradscope.watch.called.spans import MadeCalls
+    from gradscope.watch.called.made_calls import MadeCalls
 
 NOT_COMPARED = frozenset(("", "detach", "to", "_to_copy"))
 FEW = 8

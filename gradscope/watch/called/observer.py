@@ -39,7 +39,7 @@ from gradscope.watch.called.made import (
     result_begins,
     result_ends,
 )
-from gradscope.watch.called.spans import MadeCalls, made_since
+from gradscope.watch.called.made_calls import MadeCalls, made_since
 from gradscope.watch.called.writes import (
     ALLOWED,
     IS_ON as WATCHES_WRITES,
