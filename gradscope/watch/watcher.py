@@ -67,7 +67,6 @@ class Watcher:
         from_import: bool = False,
         samples: NodeSamples | None = None,
     ) -> None:
-        self._samples = samples
         native = native and samples is None  # nodes are sampled by hooks
         self.faults = faults
         faults.meet_compilers()
@@ -78,7 +77,7 @@ class Watcher:
         if level in LOOKS:
             self.why_no_values = why
         if level != "graph":
-            self._observe_runs(level, why)
+            self._observe_runs(level, why, samples)
         self.why_walked = self.why_hooks or why
         self.graph, maker = self._graph(listener, saved=level != "graph")
         self.creation = Creation(listener, self.faults, maker)
@@ -114,7 +113,7 @@ class Watcher:
         """What measures tensors on devices, if values are measured."""
         return None if self.ring is None else self.ring.devices
 
-    def _observe_runs(self, level: str, why: str) -> None:
+    def _observe_runs(self, level: str, why: str, samples: NodeSamples | None) -> None:
         """Observe runs, calls and values; with hooks if `why` says why machine code cannot."""
         looks = level in LOOKS
         around = self._around(level) if looks and not why else None
@@ -126,7 +125,7 @@ class Watcher:
             self.ring = public = PublicRing(self._listener.statistics)
             self.without_node = self.operands = None
         if self.runs is None:
-            self.runs = HookedRunObserver(self.faults, public, self._samples)
+            self.runs = HookedRunObserver(self.faults, public, samples)
         else:
             whole = level == "full"
             self.calls, self.why_no_calls = calls(around and around.calls, whole=whole)
