@@ -93,6 +93,8 @@ def ask(
     if sql is not None:
         _ask_sql(found, sql, most, output, as_json=json, plain=plain, width=width)
         return
+    if question is None and (page is not None or output is not None or on or set):
+        raise UsageError("name a question; `gradscope ask FLEET` lists them")
     if question is None:
         _list_questions(found, as_json=json, plain=plain, width=width)
         return

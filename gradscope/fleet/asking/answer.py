@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gradscope.errors import DamagedPartError
+from gradscope.errors import DamagedPartError, UsageError
 from gradscope.fleet.asking.clusters import Cluster, ThisProcess, many_parts
 from gradscope.fleet.asking.damage import damaged_among
 from gradscope.fleet.asking.division import AskedPart, Division
@@ -68,6 +68,12 @@ class Asking:
 
     def answer(self, *, plot: bool = False) -> FleetAnswer:
         """Ask all parts. Files that are damaged are left out, and named."""
+        asked = self.fleet.asked
+        if self.question.compares_ranks and len(asked.ranks) == 1:
+            raise UsageError(
+                f"{self.question.name} compares ranks, so one rank has no answer; "
+                "name several with --rank, or leave it out"
+            )
         table = self._readable(self._asked)
         drawn, traces = None, {}
         if plot:
@@ -186,6 +192,8 @@ class Asking:
         if not rows:
             lacks = [*lacking(self.fleet, self.question, self.without)]
             yield from lacks or [self.question.empty]
+        if self.fleet.asked.words:
+            yield f"asked about {self.fleet.asked.words} only"
         if rows or not lacks:
             yield from ranks_without(self.fleet, self.question, self.without)
         if self.without:

@@ -13,6 +13,9 @@ from gradscope.errors import UnknownNameError, UnreadableTraceError, UsageError
 from gradscope.fleet.manifest import Manifest, manifests
 from gradscope.fleet.places import ALL, MANIFEST, part_name
 
+OPEN_END = 1 << 61
+"""Larger than the number of any step."""
+
 RUN, RANK, PART = "run=", "rank=", "part-"
 
 
@@ -33,6 +36,17 @@ class Asked:
     runs: tuple[str, ...] = ()  # empty: all
     ranks: tuple[int, ...] = ()  # empty: all
     steps: tuple[int, int] | None = None  # the first, and the one after the last
+
+    @property
+    def words(self) -> str:
+        """The ranks and steps, if they are a part: "rank 3 and steps 250 to 259"."""
+        ranks = ", ".join(map(str, self.ranks))
+        found = [f"rank{'s' * (len(self.ranks) > 1)} {ranks}"] if ranks else []
+        if self.steps is not None:
+            first, last = self.steps[0], self.steps[1] - 1
+            to = "" if first == last else f" to {last}" if last < OPEN_END else " and later"
+            found.append(f"step{'s' * (first != last)} {first}{to}")
+        return " and ".join(found)
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ class Question:
     plot: Plot | None = None
     next: str = ""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    compares_ranks: bool = False
 
     def with_parameters(self, given: Mapping[str, str]) -> dict[str, Parameter]:
         """The values of the parameters, as given by `--set` or as the question has them."""
@@ -173,6 +174,7 @@ def _question(name: str, facts: dict[str, Any]) -> Question:
         plot=Plot(**_with_tuples(facts["plot"])) if "plot" in facts else None,
         next=facts.get("next", ""),
         parameters=facts.get("parameters", {}),
+        compares_ranks=facts.get("compares_ranks", False),
     )
 
 

@@ -92,9 +92,11 @@ def test_sql_is_shown_printed_and_written(fleet: Path, capsys: pytest.CaptureFix
 
 def test_a_part_of_the_fleet_is_asked(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "fleet", "first-nan", "--steps", "0:4")[1]
-    assert out == "no recorded value is NaN or Inf\n"
+    assert out == "no recorded value is NaN or Inf\nasked about steps 0 to 4 only\n"
     facts = json.loads(run(capsys, "fleet", "first-nan", "--rank", "2", "--json")[1])
     assert [row["ranks"] for row in facts["rows"]] == [[2]]
+    code, _, err = run(capsys, "fleet", "--page", "x.html")
+    assert (code, "name a question" in err, Path("x.html").exists()) == (2, True, False)
 
 
 def test_a_damaged_file_makes_the_exit_code(

@@ -337,3 +337,17 @@ def test_a_question_has_words_for_people(name: str) -> None:
     assert question.words
     assert question.next
     assert question.plot is not None
+
+
+@pytest.mark.parametrize("name", ["drift", "disagree", "collectives", "stragglers"])
+def test_one_rank_is_not_compared_with_itself(fleet: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} compares ranks, so one rank has no answer"):
+        ask(fleet, name, asked=Asked(ranks=(3,)))
+
+
+def test_an_answer_about_a_part_says_of_which(fleet: Path) -> None:
+    part = ask(fleet, "drift", asked=Asked(ranks=(0, 1), steps=(2, 5)))
+
+    assert "asked about ranks 0, 1 and steps 2 to 4 only" in part.notes
+    assert "asked about step 1 only" in ask(fleet, "memory", asked=Asked(steps=(1, 2))).notes
+    assert not any("asked about" in each for each in ask(fleet, "memory").notes)
