@@ -66,7 +66,12 @@ class PyTorchSource:
     def _begin(self) -> bool:
         from gradscope.watch.public.node_samples import NodeSamples
         from gradscope.watch.unseen import stands_for, unseen
-        from gradscope.watch.values.reachable import address, memory, not_looked_at
+        from gradscope.watch.values.reachable import (
+            address,
+            memory,
+            not_looked_at,
+            uncounted_memory,
+        )
         from gradscope.watch.watcher import Watcher
 
         session, listener = self.session, self.listener
@@ -103,7 +108,8 @@ class PyTorchSource:
         )  # fmt: skip
         session.acts.start(torch, look)
         summaries = watcher.engine.summary = watcher.modules.summary = session.acts.summaries
-        summaries.start(look._replace(tensor=listener.tensors.number_of), _on_devices)
+        number = listener.tensors.number_of
+        summaries.start(look._replace(tensor=number, memory=uncounted_memory), _on_devices)
         watcher.start()
         if FUNCTIONAL_HOME not in sys.modules:
             self._waiting_for_collectives.start()

@@ -54,10 +54,17 @@ def not_looked_at() -> int:
 
 
 def memory(tensor: Any) -> memoryview | None:
-    """The bytes from a tensor's first element to its last; None: not readable.
+    """The bytes from a tensor's first element to its last; None: not readable, which is counted.
 
     They may be read while the tensor is alive and its storage is not resized.
     """
+    found = uncounted_memory(tensor)
+    _not_looked_at[0] += found is None
+    return found
+
+
+def uncounted_memory(tensor: Any) -> memoryview | None:
+    """Like `memory`, for readers that say themselves what they have not read."""
     if _raw(_keys(tensor)) in _PLAIN:
         with _Without():
             first, end = _extent(tensor)
@@ -67,7 +74,6 @@ def memory(tensor: Any) -> memoryview | None:
             if at and end <= _bytes_of(tensor):
                 found: memoryview = _view(at + first, end - first, READ_ONLY)
                 return found
-    _not_looked_at[0] += 1
     return None
 
 

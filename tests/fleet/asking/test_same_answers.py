@@ -45,7 +45,8 @@ def findings(folder: Path, name: str, slug: str) -> list[Finding]:
 
 
 def case(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not (SEARCHING or name in FEW), reason="make search records it")
+    recorded_here = SEARCHING or name in FEW
+    return pytest.mark.torch if recorded_here else pytest.mark.skip("make search records it")
 
 
 @pytest.mark.torch
@@ -65,7 +66,6 @@ def test_the_first_nan_is_that_of_inspect(tmp_path: Path) -> None:
 
 
 @case("checkpoint_loaded_on_rank_0")
-@pytest.mark.torch
 @pytest.mark.search
 def test_the_weight_that_differs_is_that_of_inspect(tmp_path: Path) -> None:
     name = "checkpoint_loaded_on_rank_0"
@@ -78,7 +78,6 @@ def test_the_weight_that_differs_is_that_of_inspect(tmp_path: Path) -> None:
 
 
 @case("biases_left_out_of_the_average")
-@pytest.mark.torch
 @pytest.mark.search
 def test_the_gradient_that_differs_is_that_of_inspect(tmp_path: Path) -> None:
     name = "biases_left_out_of_the_average"
@@ -90,7 +89,6 @@ def test_the_gradient_that_differs_is_that_of_inspect(tmp_path: Path) -> None:
 
 
 @case("barrier_in_the_branch_of_saving")
-@pytest.mark.torch
 @pytest.mark.search
 def test_the_collective_that_not_all_call_is_that_of_inspect(tmp_path: Path) -> None:
     name = "barrier_in_the_branch_of_saving"
@@ -105,7 +103,6 @@ def test_the_collective_that_not_all_call_is_that_of_inspect(tmp_path: Path) -> 
 
 
 @case("layer_dropped_by_each_rank")
-@pytest.mark.torch
 @pytest.mark.search
 def test_the_parameters_that_some_ranks_do_not_use_are_those_of_inspect(tmp_path: Path) -> None:
     name = "layer_dropped_by_each_rank"
@@ -124,7 +121,6 @@ def test_the_parameters_that_some_ranks_do_not_use_are_those_of_inspect(tmp_path
 
 
 @case("one_loader_is_slow")
-@pytest.mark.torch
 @pytest.mark.search
 def test_the_rank_that_others_wait_for_is_that_of_inspect(tmp_path: Path) -> None:
     name = "one_loader_is_slow"
