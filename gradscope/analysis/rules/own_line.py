@@ -233,6 +233,10 @@ def detached(line: str) -> str:
     """
     text = code_of(line)
     match one_statement(text):
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="extend" | "extendleft" | "update"))):
+            return ""  # it takes several tensors
+        case ast.AugAssign(value=value) | ast.Assign(value=value) if _is_a_list(value):
+            return ""
         case ast.Expr(value=ast.Call(args=[ast.Name() | ast.Attribute() | ast.Call() as value])):
             pass
         case ast.AugAssign(value=value) | ast.Assign(value=value) if not isinstance(
@@ -246,6 +250,14 @@ def detached(line: str) -> str:
     simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
     part = part if simple else b"(%s)" % part
     return (before + part + b".detach()" + after).decode()
+
+
+def _is_a_list(value: ast.expr) -> bool:
+    """Whether this is a sum with a list or tuple in it, so its result is one."""
+    return isinstance(value, ast.BinOp) and any(
+        isinstance(side, ast.List | ast.Tuple) or _is_a_list(side)
+        for side in (value.left, value.right)
+    )
 
 
 def one_statement(line: str) -> ast.stmt | None:

@@ -14,9 +14,11 @@ follow, and a checkpoint detaches what it saves.
 
 from __future__ import annotations
 
+import dis
 import random
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
     from gradscope.watch.called.made_calls import MadeCalls
 
 NOT_COMPARED = frozenset(("", "detach", "to", "_to_copy"))
-FEW = 8
-"""Largest number of variables of a function in which its module is searched."""
+ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 
 
 class CheckpointActs:
@@ -113,6 +114,10 @@ class CheckpointActs:
             self._told.add(kind)
             self._acts.put(act, part.stack, part.act, self._acts.listed(written))
 
+    def unseen(self) -> AbstractContextManager[object]:
+        """A context in which modes of the program do not see our reads of tensors."""
+        return self._acts.look.unseen()
+
     @property
     def start(self) -> int:
         """When the recording began."""
@@ -159,10 +164,12 @@ class CheckpointedPart:
             self._compare_calls(calls, over)
         elif over:
             self._is_done, self._calls = True, calls
-            self._weights = [(each, each._version) for each in weights_of(self._function)]
+            with self._acts.unseen():
+                self._weights = [(each, each._version) for each in weights_of(self._function)]
 
     def _compare_weights(self) -> None:
-        written = [each for each, version in self._weights if each._version != version]
+        with self._acts.unseen():
+            written = [each for each, version in self._weights if each._version != version]
         if written:
             self._acts.differs(self, RecomputeAct(), written)
 
@@ -209,18 +216,27 @@ def _first_difference(
 def weights_of(function: Any) -> list[Any]:
     """The parameters of the module that a function calls, as far as it can be found."""
     function = function.func if isinstance(function, partial) else function
-    candidates = [function, getattr(function, "__self__", None), *_variables(function)]
+    bound = getattr(function, "__name__", "") == "forward"
+    owner = getattr(function, "__self__", None) if bound else None
+    candidates = [function, owner, *_variables(function)]
     module = next((each for each in candidates if "_parameters" in attributes(each)), None)
     return [] if module is None else list(parameters_in(module).values())
 
 
 def _variables(function: Any) -> Iterator[Any]:
-    """The values of the variables that a function takes from outside."""
+    """The values of the variables from outside that a function uses, other than for an attribute.
+
+    Of an object with several modules it is not known which one is called.
+    """
     code = getattr(function, "__code__", None)
     if code is None:
         return
-    for cell in (getattr(function, "__closure__", None) or ())[:FEW]:
-        with suppress(ValueError):  # it is empty
-            yield cell.cell_contents
-    for name in code.co_names[:FEW]:
-        yield function.__globals__.get(name)
+    cells = dict(zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False))
+    for one, following in pairwise(dis.get_instructions(code)):
+        if following.opname in ATTRIBUTES:
+            continue
+        if one.opname == "LOAD_DEREF" and one.argval in cells:
+            with suppress(ValueError):  # it is empty
+                yield cells[one.argval].cell_contents
+        elif one.opname == "LOAD_GLOBAL":
+            yield function.__globals__.get(one.argval)

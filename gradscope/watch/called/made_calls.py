@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from gradscope.watch.called.call_rows import BEGIN, SEQUENCE, TEXT, THREAD, WORD
+from gradscope.watch.called.call_rows import BEGIN, SEQUENCE, THREAD, WORD
 from gradscope.watch.called.in_memory import name_at
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def made_since(reader: Reader, count: int) -> MadeCalls | None:
 
 
 def _name(word: int) -> str:
-    if word < 0:  # a call without a schema; this is the beginning of its text
-        return (word - TEXT).to_bytes(8, "little").partition(b"\0")[0].decode(errors="replace")
+    if word < 0:  # a custom Function: libraries call some in the forward only
+        return ""
     try:
         return name_at(word)[0].removeprefix("aten::")
     except (OSError, ValueError):
