@@ -17,7 +17,7 @@ from __future__ import annotations
 import dis
 import random
 from contextlib import AbstractContextManager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -34,7 +34,7 @@ from gradscope.watch.in_place.standing_in import HERE, passed_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from gradscope.record.acts.notes import ActNotes
     from gradscope.watch.called.made_calls import MadeCalls
@@ -232,11 +232,19 @@ def _variables(function: Any) -> Iterator[Any]:
     if code is None:
         return
     cells = dict(zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False))
-    for one, following in pairwise(dis.get_instructions(code)):
-        if following.opname in ATTRIBUTES:
-            continue
-        if one.opname == "LOAD_DEREF" and one.argval in cells:
+    for opname, name in _loads(code):
+        if opname == "LOAD_GLOBAL":
+            yield function.__globals__.get(name)
+        elif name in cells:
             with suppress(ValueError):  # it is empty
-                yield cells[one.argval].cell_contents
-        elif one.opname == "LOAD_GLOBAL":
-            yield function.__globals__.get(one.argval)
+                yield cells[name].cell_contents
+
+
+@lru_cache(256)
+def _loads(code: CodeType) -> tuple[tuple[str, str], ...]:
+    """The instructions that load such variables, and their names."""
+    return tuple(
+        (one.opname, one.argval)
+        for one, following in pairwise(dis.get_instructions(code))
+        if one.opname in ("LOAD_DEREF", "LOAD_GLOBAL") and following.opname not in ATTRIBUTES
+    )
