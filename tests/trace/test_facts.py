@@ -24,6 +24,10 @@ WHOLE: dict[str, Any] = {
     "dropped": {"edge": 3},
     "unwanted": {"steps": 1}, "let_go": {"steps": 5, "keep": 2}, "max_bytes": 9,
     "summary": {"measured": 3},
+    "checked_nodes": {
+        "asked": "all", "agree": 5, "differ": 1, "hooks": 2, "copying_ns": 9, "computing_ns": 8,
+        "not_computed": {"a custom Function": {"SquareBackward": 1}},
+    },
     "observed": ["op"], "inferred": ["version"], "absent": ["push"],
     "left_out": ["source"], "redacted": "secrets",
     "unseen": {"ends of nodes": 2}, "no_machine_code": "it was switched off",
