@@ -127,8 +127,10 @@ def file_now(trace: Trace, name: str) -> FileNow:
         text = content.decode(encoding)
     except OSError as error:
         return FileNow(problem=f"cannot read {name}: {error.strerror}")
-    except (SyntaxError, UnicodeDecodeError):
+    except (SyntaxError, UnicodeDecodeError):  # the latter is a ValueError, so it comes first
         return FileNow(problem=f"cannot read {name}: its encoding is not known")
+    except (ValueError, RuntimeError):  # a null character, or links in a circle
+        return FileNow(problem=f"{name} is no path on this machine")
     if is_installed(str(path)):
         return FileNow(problem=f"{name} belongs to an installed package")
     if not any(_is_same(each, text) for each in recorded):

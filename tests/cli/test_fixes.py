@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.analysis.fixes import fixes
+from gradscope.analysis.fixes import FileNow, Fix, fixes
 from gradscope.analysis.report import inspect
+from gradscope.commands.options import fixing
 from gradscope.commands.options.fixing import write_fixes
 from gradscope.errors import UsageError
 from gradscope.trace.load_save import load
@@ -185,8 +186,20 @@ def test_what_a_loss_may_use_is_not_safe_to_detach(run: Line, tmp_path: Path, af
 
     ran = run("inspect", "--fix", "--apply", kept)
 
-    assert "(GS601 graph-kept): not safe: a loss may use what is stored" in ran.out
+    assert "(GS601 graph-kept): not safe: a loss may use what is stored, or it is" in ran.out
     assert kept.with_suffix(".py").read_text(encoding="utf-8") == program
+
+
+def test_a_dict_of_tensors_is_not_safe_to_detach(run: Line, tmp_path: Path) -> None:
+    program = IN_A_LOOP.format(
+        before="history = []", line="out = {'loss': loss}; history.append(out)", after=""
+    )
+    kept = recorded(tmp_path, "total", program.replace("; ", "\n    "))
+
+    ran = run("inspect", "--fix", "--apply", kept)
+
+    assert "(GS601 graph-kept): not safe: " in ran.out
+    assert "loss.detach()" not in kept.with_suffix(".py").read_text(encoding="utf-8")
 
 
 def test_a_fix_that_changes_more_than_the_fault_is_shown_and_left(
@@ -232,3 +245,26 @@ def test_a_folder_that_cannot_be_written_is_an_error(run: Line, kept: Path) -> N
 
     assert ran.code == 2
     assert "cannot write" in ran.err
+
+
+def test_a_file_that_cannot_be_written_does_not_hide_what_was_written(
+    run: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "helper.py").write_text(TOTAL, encoding="utf-8")
+    cleared = zoo("zero_grad_without_parentheses")
+    trace = recorded(tmp_path, "both", f"import helper\n{cleared}")
+
+    def refused(file: FileNow, several: list[Fix]) -> None:
+        if file.path.name == "helper.py":
+            raise UsageError("cannot write helper.py: Read-only file system")
+        write_fixes(file, several)
+
+    monkeypatch.setattr(fixing, "write_fixes", refused)
+    ran = run("inspect", "--fix", "--apply", trace)
+
+    assert ran.code == 2
+    assert "+    optimizer.zero_grad()" in ran.out
+    assert "cannot write helper.py: Read-only file system" in ran.out
+    assert ran.err.count("cannot write helper.py") == 1
+    assert (tmp_path / "helper.py").read_text(encoding="utf-8") == TOTAL
+    assert "optimizer.zero_grad()" in (tmp_path / "both.py").read_text(encoding="utf-8")

@@ -48,13 +48,31 @@ def show_fixes(trace: "Trace", report: "Report", out: "Terminal", *, apply: bool
         ends = line(verdict(report)), summary_line(found, len(findings))
         out.show([*fix_lines(found), *ends])
         return report
+    found, refused = _written(found)
     done = [fix for fix in found if not fix.left]
-    for file, several in by_file(done):
-        write_fixes(file, several)
     out.show([*written_lines(found), summary_line(found, len(findings), done=True)])
+    if refused:
+        raise UsageError("; ".join(refused))
     fixed = {(fix.rewrite.site.file, fix.rewrite.site.line, fix.rewrite.code) for fix in done}
     left = tuple(each for each in findings if not _is_fixed(each, fixed))
     return replace(report, findings=left)
+
+
+def _written(found: "Sequence[Fix]") -> "tuple[list[Fix], list[str]]":
+    """Write what is safe. The fixes of a file that cannot be written say so; other files go on."""
+    problems: dict[Path, str] = {}
+    for file, several in by_file([fix for fix in found if not fix.left]):
+        try:
+            write_fixes(file, several)
+        except UsageError as error:
+            problems[file.path] = str(error)
+    tried = [
+        replace(fix, problem=problems[fix.file.path])
+        if not fix.left and fix.file.path in problems
+        else fix
+        for fix in found
+    ]
+    return tried, [*problems.values()]
 
 
 def _is_fixed(finding: "Finding", fixed: "set[tuple[str, int, str]]") -> bool:

@@ -24,6 +24,9 @@ from gradscope.trace.trace import Trace
 MANY = 3
 """Steps whose graphs are kept together: two may be the current and the previous one."""
 
+OF_TENSORS = frozenset(("backward", "item", "mean", "sum", "pow", "square"))
+"""Methods that show that an object is a tensor, not a container of tensors."""
+
 
 @rule("GS601", "graph-kept")
 def graph_kept(trace: Trace) -> Iterator[Found]:
@@ -128,7 +131,7 @@ def _kept(
         others += f"; {', '.join(map(holder, also))} {'leads' if len(also) == 1 else 'lead'} there"
     better = detached(sites[0].text)
     shown = bool(better) and _only_shown(acts.trace, sites[0], better)
-    unsafe = "" if shown else "a loss may use what is stored"
+    unsafe = "" if shown else "a loss may use what is stored, or it is more than a tensor"
     return Found(
         message=f"A graph is kept alive: {said}",
         site=sites[0],
@@ -144,14 +147,19 @@ def _kept(
 
 
 def _only_shown(trace: Trace, site: Site, better: str) -> bool:
-    """Whether what this line stores reaches no loss, so that it can be detached."""
+    """Whether this line stores a tensor that reaches no loss, so that it can be detached."""
     found = trace.once(SourceFiles).rewritten(site, better)
     if found is None:
         return False
     number, trees = found
-    every = (each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Call))
+    every = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Call)]
     if any(last_name(each.func) == "grad" for each in every):
         return False  # it may differentiate what is stored
+    called = [each.func for each in every if isinstance(each.func, ast.Attribute)]
+    stored = (each.value for each in called if each.attr == "detach" and each.lineno == site.line)
+    tensors = {ast.unparse(each.value) for each in called if each.attr in OF_TENSORS}
+    if not any(ast.unparse(each) in tensors for each in stored):
+        return False  # it may be a dict of tensors
     try:
         cuts = [each for at, each in looked_at(trees) if at == number]
     except RecursionError:
