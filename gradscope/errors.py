@@ -33,7 +33,8 @@ class ExitCode(IntEnum):
 
 def how_to_install(package: str) -> str:
     """The command that installs an optional package of others, however gradscope was installed."""
-    return f"pip install {package}"
+    quoted = f"'{package}'" if "[" in package else package  # zsh would look for a file
+    return f"pip install {quoted}"
 
 
 def fault_text(error: BaseException) -> str:

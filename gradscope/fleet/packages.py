@@ -16,7 +16,7 @@ def needs(packages: tuple[str, ...], extra: str = "fleet", what: str = "a fleet"
     lacks = [each for package in packages if (each := _lack(package))]
     if not lacks:
         return
-    ours = how_to_install(f"'gradscope-trace[{extra}]'")
+    ours = how_to_install(f"gradscope-trace[{extra}]")
     theirs = how_to_install(" ".join(f"'{each}>={OLDEST[each]}'" for each in packages))
     raise MissingProgramError(f"{what} needs {' and '.join(lacks)}: {ours}, or {theirs}")
 

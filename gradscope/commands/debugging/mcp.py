@@ -15,10 +15,11 @@ def mcp(
     ] = Path(),
 ) -> None:
     """Serve traces to a program (Model Context Protocol)."""
-    if find_spec("mcp") is None:
+    try:
+        from gradscope.debug.mcp.serve import serve
+    except ImportError:
+        wanted = "a newer version of the package mcp" if find_spec("mcp") else "the package mcp"
         raise MissingProgramError(
-            f"gradscope mcp needs the package mcp: {how_to_install('gradscope-trace[mcp]')}"
-        )
-    from gradscope.debug.mcp.serve import serve
-
+            f"gradscope mcp needs {wanted}: {how_to_install('gradscope-trace[mcp]')}"
+        ) from None
     serve(folder)

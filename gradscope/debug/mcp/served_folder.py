@@ -47,8 +47,7 @@ class ServedFolder:
             folders.sort()
             for name in sorted(files):
                 path = Path(folder, name)
-                inside = path.resolve().is_relative_to(self.root)
-                if name.endswith(ENDINGS) and inside and _is_trace(path):
+                if name.endswith(ENDINGS) and _is_inside(path, self.root) and _is_trace(path):
                     yield path
 
     def trace(self, name: str) -> Trace:
@@ -74,9 +73,17 @@ class ServedFolder:
         for folder, folders, files in os.walk(root):
             for each in (*folders, *files):
                 path = Path(folder, each)
-                if path.is_symlink() and not path.resolve().is_relative_to(root):
+                if path.is_symlink() and not _is_inside(path, root):
                     raise UsageError(f"{each!r} in {name!r} is a link to outside of it")
         return root
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    """Whether a path leads to a file in the folder `root`; links in a circle lead nowhere."""
+    try:
+        return path.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):
+        return False
 
 
 def _is_trace(path: Path) -> bool:

@@ -177,6 +177,8 @@ def test_only_traces_in_the_folder_are_listed_and_read(folder: Path) -> None:
 
     named = [served.named(each) for each in served.traces()]
     assert named == ["mean.json", "nan.json", "inner/train.json"]
+    (folder / "circle.json").symlink_to("circle.json")
+    assert [served.named(each) for each in served.traces()] == named
     assert isinstance(served.trace("inner/../mean.json"), Trace)
     assert served.trace("mean.json") is served.trace(str(folder / "mean.json"))
     for outside in ("..", "../private.json", "link.json", "up/private.json", "\0"):
@@ -197,7 +199,12 @@ def test_a_trace_that_is_written_again_is_read_again(folder: Path) -> None:
 def test_without_the_package_one_line_says_how_to_install_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "gradscope.debug.mcp.serve", None)
 
-    with pytest.raises(MissingProgramError, match=r"pip install gradscope-trace\[mcp\]"):
+    with pytest.raises(MissingProgramError, match="needs a newer version of the package mcp: "):
+        command.mcp(folder)
+    monkeypatch.setattr(command, "find_spec", lambda _: None)
+    with pytest.raises(
+        MissingProgramError, match=r"needs the package mcp: pip install 'gradscope-trace\[mcp\]'"
+    ):
         command.mcp(folder)
