@@ -31,7 +31,7 @@ def kept(path: str, *factors: float) -> None:
 def test_runs_that_agree_are_counted_and_the_command_succeeds(run: Line) -> None:
     kept("mean.values.npz", 1, 1)
 
-    ran = run("verify", "--plain", "mean.json")
+    ran = run("verify", "--plain", "mean.values.npz")
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("runs of nodes computed again: 2 agree\n")
@@ -57,6 +57,15 @@ def test_the_json_has_one_object_for_each_run(run: Line) -> None:
     found = orjson.loads(ran.out)["runs"]
     assert [each["found"] for each in found] == ["agrees", "kernel"]
     assert found[1]["times"] == pytest.approx(2)
+
+
+def test_values_of_another_recording_are_refused(run: Line) -> None:
+    kept("mean.values.npz", 1, 1)
+
+    ran = run("verify", "mean.json")
+
+    assert ran.code == 2
+    assert "mean.values.npz was written by another run than mean.json" in ran.err
 
 
 def test_a_trace_without_kept_values_says_how_to_keep_them(run: Line) -> None:

@@ -26,6 +26,7 @@ WHOLE: dict[str, Any] = {
     "summary": {"measured": 3},
     "checked_nodes": {
         "asked": "all", "agree": 5, "differ": 1, "hooks": 2, "copying_ns": 9, "computing_ns": 8,
+        "recording": "1f",
         "not_computed": {"a custom Function": {"SquareBackward": 1}},
     },
     "observed": ["op"], "inferred": ["version"], "absent": ["push"],

@@ -1,13 +1,16 @@
 """`gradscope verify`: compute gradients of kept nodes again, and say which differ."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gradscope.commands.options.arguments import Plain, Width
 from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gradscope.trace.trace import Trace
 
 Kept = Annotated[
     Path, typer.Argument(metavar="TRACE", help="Trace file with kept values, or the values.")
@@ -30,7 +33,7 @@ def verify(
 
     import orjson
 
-    from gradscope.record.acts.kept.node_values import values_file
+    from gradscope.record.acts.kept.node_values import recording_of, values_file
     from gradscope.record.from_runtime.again.verify import as_json, verified
 
     kept = path if path.suffix == ".npz" else values_file(path)
@@ -38,6 +41,13 @@ def verify(
         raise UsageError(
             f"there is no {kept}; record with --check-nodes all --keep-values, which writes it"
         )
+    lines = {}
+    if path != kept:
+        trace = load(path)
+        recording = trace.meta.get("checked_nodes", {}).get("recording")
+        if recording != recording_of(kept):
+            raise UsageError(f"{kept} was written by another run than {path}; record again")
+        lines = _lines(trace)
     found = verified(kept, math.inf if seconds is None else seconds)
     if json:
         write_bytes(orjson.dumps(as_json(found)) + b"\n")
@@ -45,7 +55,6 @@ def verify(
         from gradscope.render.views.tables import table_lines
         from gradscope.scene.timeline.checked_nodes import CheckedRun, checked_table
 
-        lines = _lines(path) if path != kept else {}
         runs = [
             CheckedRun(
                 run.kind, lines.get(run.stack, ""), each.found, each.input, each.off, each.allowed
@@ -58,10 +67,9 @@ def verify(
         raise typer.Exit(ExitCode.FOUND)
 
 
-def _lines(path: Path) -> "dict[int, str]":
+def _lines(trace: "Trace") -> "dict[int, str]":
     """The line of each stack of a trace."""
     from gradscope.analysis.identity.sites import site_of
     from gradscope.trace.schema import Stack
 
-    trace = load(path)
     return {row.id: site_of(trace, row.id).place for row in trace.rows(Stack)}

@@ -33,7 +33,7 @@ class CheckedRun(NamedTuple):
 
 
 def checked_words(trace: Trace) -> Iterator[str]:
-    """How many runs `--check-nodes` computed again, and what it could not compute."""
+    """The number of runs that `--check-nodes` computed again, and of those that it could not."""
     facts = trace.meta.get("checked_nodes")
     if not facts:
         return

@@ -44,6 +44,7 @@ class CheckedNodes(TypedDict, total=False):
     hooks: int  # lines whose hooks changed gradients
     copying_ns: int
     computing_ns: int
+    recording: str  # also in the file of `--keep-values`; "": there is none
 
 
 class RunFacts(TypedDict, total=False):

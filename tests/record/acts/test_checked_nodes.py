@@ -14,6 +14,7 @@ from gradscope.analysis.findings import Severity
 from gradscope.analysis.report import inspect
 from gradscope.errors import UsageError
 from gradscope.record.acts.kept.node_checks import NodeChoice
+from gradscope.record.acts.kept.node_values import recording_of
 from gradscope.scene.timeline.checked_nodes import checked_words
 from gradscope.trace.schema import Node
 from gradscope.trace.trace import Trace
@@ -217,5 +218,7 @@ def test_kept_values_are_verified_later(tmp_path: Path) -> None:
     with gradscope.record(path, on="torch", check_nodes="Tanh*", keep_values=True):
         torch.linspace(0.1, 1, 5, requires_grad=True).tanh().sum().backward()
 
-    assert (tmp_path / "run.values.npz").is_file()
-    assert gradscope.load(path).meta["checked_nodes"]["agree"] == 1
+    kept = tmp_path / "run.values.npz"
+    checked = gradscope.load(path).meta["checked_nodes"]
+    assert checked["agree"] == 1
+    assert checked["recording"] == recording_of(kept)

@@ -69,7 +69,7 @@ def gradient_bits_lost(trace: Trace) -> Iterator[Found]:
 
     `gradscope trace --check-nodes all` computes gradients again in float64. Here the kernel is
     right: the same formula in the node's own dtype is as far off. It is a note, because nothing is
-    lost where the exact gradient is 0 but for roundings.
+    lost where the exact gradient is 0 and only roundings remain.
 
     Bad:
         scale = torch.full((3,), 1e-4, dtype=torch.float16)

@@ -21,6 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import orjson
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 LONGEST = 300
 """Number of seconds after which no further node is computed."""
 MORE = 120
-"""Number of seconds that the process may need besides."""
+"""Number of seconds that the process may take to start and to end."""
 
 ALL = "all"
 SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
@@ -58,8 +59,8 @@ class ChecksOptions(Protocol):
 class NodeChoice:
     """Which runs of nodes are computed again: `all`, a share as in `1%`, or names as in `Conv*`.
 
-    A share is one of each line and shapes, and then one in so many of its runs. Random numbers are
-    not needed for it.
+    A share chooses the first run of each line and shapes, and then every 100th for 1 %, every 20th
+    for 5 %. It draws no random numbers.
     """
 
     def __init__(self, text: str) -> None:
@@ -98,6 +99,7 @@ class NodeChecks:
     def __init__(self, asked: str, keep: Path | None = None) -> None:
         self._asked = asked
         self._keep = keep
+        self._recording = uuid4().hex if keep else ""
         self.due = NodeChoice(asked)
         self.samples: Any = None  # the copies; None: the engine was never watched
         self.facts: dict[str, Any] = {}
@@ -128,7 +130,9 @@ class NodeChecks:
             return
         began = perf_counter_ns()
         runs: list[CopiedRun] = samples.all
-        found, why = _computed(runs, self._keep) if runs or self._keep else ([], "")
+        found, why = (
+            _computed(runs, self._keep, self._recording) if runs or self._keep else ([], "")
+        )
         self._tell_nodes(acts, runs, found)
         self._tell_hooks(acts)
         samples.all = []
@@ -147,6 +151,7 @@ class NodeChecks:
             "hooks": sum(bool(each.when) for each in samples.changes.values()),
             "copying_ns": samples.spent,
             "computing_ns": perf_counter_ns() - began,
+            "recording": self._recording,
         }
 
     def _tell_nodes(
@@ -178,11 +183,13 @@ class NodeChecks:
                 acts.note(act, None, stack=change.site)
 
 
-def _computed(runs: list[CopiedRun], keep: Path | None) -> tuple[list[dict[str, Any]], str]:
+def _computed(
+    runs: list[CopiedRun], keep: Path | None, recording: str
+) -> tuple[list[dict[str, Any]], str]:
     """What `gradscope verify` finds for each run; or why it found nothing."""
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = keep or Path(folder, "nodes.npz")
-        write(path, runs)
+        write(path, runs, recording)
         command = [sys.executable, "-P", "-m", "gradscope", "verify", "--json"]
         command += ["--seconds", str(LONGEST), str(path.absolute())]
         try:

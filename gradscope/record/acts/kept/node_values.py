@@ -8,6 +8,8 @@ float32. Nothing in a file is executed when it is read.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,8 @@ def values_file(trace: Path) -> Path:
     return trace.with_name(f"{trace.name.removesuffix('.gz').removesuffix('.json')}.values.npz")
 
 
-def write(path: Path, runs: list[CopiedRun]) -> None:
-    """Write a file of values."""
+def write(path: Path, runs: list[CopiedRun], recording: str = "") -> None:
+    """Write a file of values. `recording` is also in the trace, so that both can be matched."""
     arrays: list[Any] = []
 
     def reference(value: Any) -> Any:
@@ -48,7 +50,7 @@ def write(path: Path, runs: list[CopiedRun]) -> None:
         }
         for run in runs
     ]  # fmt: skip
-    text = orjson.dumps({"version": VERSION, "runs": index})
+    text = orjson.dumps({"version": VERSION, "recording": recording, "runs": index})
     named: dict[str, Any] = {str(place): each for place, each in enumerate(arrays)}
     named[INDEX] = np.frombuffer(text, np.uint8)
     with path.open("wb") as file:
@@ -57,12 +59,25 @@ def write(path: Path, runs: list[CopiedRun]) -> None:
 
 def read(path: Path) -> list[CopiedRun]:
     """Read a file of values. Raises UnreadableTraceError."""
+    with _opened(path) as (index, archive):
+        return [_run(each, archive) for each in index["runs"]]
+
+
+def recording_of(path: Path) -> str:
+    """The `recording` that a file of values was written with. Raises UnreadableTraceError."""
+    with _opened(path) as (index, _):
+        return str(index["recording"])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The index and the arrays of a file."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            found = orjson.loads(archive[INDEX].tobytes())
-            if found["version"] > VERSION:
+            index = orjson.loads(archive[INDEX].tobytes())
+            if index["version"] > VERSION:
                 raise UnreadableTraceError(f"{path} was written by a newer gradscope")
-            return [_run(each, archive) for each in found["runs"]]
+            yield index, archive
     except FileNotFoundError:
         raise
     except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:

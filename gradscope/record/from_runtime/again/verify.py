@@ -18,7 +18,7 @@ NO_TIME = "no time"
 
 
 def verified(path: Path, seconds: float = math.inf) -> list[tuple[CopiedRun, NodeVerdict]]:
-    """Each run in the file, and what comparing it gave; none is begun after so many seconds."""
+    """Each run in the file, and its verdict; after `seconds`, no run is begun."""
     until = perf_counter() + seconds
     return [
         (run, judged(run) if perf_counter() < until else NodeVerdict(NO_TIME)) for run in read(path)
