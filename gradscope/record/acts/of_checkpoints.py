@@ -1,6 +1,6 @@
 """Acts of checkpoints: what their forward draws at random, and a recompute that is another forward.
 
-# Note [The law of a checkpoint]
+# Note [Comparing a recompute with its forward]
 A recompute must call what the forward has called, on the same weights. The engine compares only the
 number, shape and dtype of what is saved, so another branch with the same shapes gives a wrong
 gradient and no error. We pass a function to `checkpoint` that calls the program's and remembers
@@ -8,7 +8,7 @@ which calls created nodes; the second time they are compared. A recompute may st
 as everything that is needed has been computed. Under `no_grad` (a reentrant forward) no call
 creates a node, so only the weights are compared.
 
-Left out are conversions of dtype and `detach`: autocast converts a weight once for all calls that
+Conversions of dtype and `detach` are left out: autocast converts a weight once for all calls that
 follow, and a checkpoint detaches what it saves.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES
-from gradscope.record.acts.stand_ins import StandIn
+from gradscope.record.acts.stand_ins import Arguments, StandIn
 from gradscope.trace.schema import NONE, CheckpointAct, RecomputeAct
 from gradscope.watch.in_place.by_identity import attributes, parameters_in
 from gradscope.watch.in_place.compilers import uncompiled
@@ -58,14 +58,15 @@ class CheckpointActs:
         if home is not None:
             yield StandIn(home, "checkpoint", self._tell, look=self._begins, gives=_watched)
 
-    def _begins(self, given: tuple[Any, ...], _: dict[str, Any]) -> CheckpointedPart | None:
-        return CheckpointedPart(self, given[0], self._states()) if given else None
+    def _begins(self, given: tuple[Any, ...], more: dict[str, Any]) -> CheckpointedPart | None:
+        function = given[0] if given else more.get("function")
+        return None if function is None else CheckpointedPart(self, function, self._states())
 
     def _tell(
         self, acts: ActNotes, frame: FrameType, told: Any, _: tuple[Any, ...], more: dict[str, Any]
     ) -> None:
         part: CheckpointedPart | None = told[0]
-        if part is None:  # the function was passed by name
+        if part is None:
             return
         before, after = part.before, self._states()
         act = CheckpointAct(
@@ -190,8 +191,13 @@ class CheckpointedPart:
         self._acts.differs(self, RecomputeAct(forward=name, recompute=other, begin=begin), [])
 
 
-def _watched(part: CheckpointedPart | None, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    return given if part is None else (part.run, *given[1:])
+def _watched(
+    part: CheckpointedPart | None, given: tuple[Any, ...], more: dict[str, Any]
+) -> Arguments:
+    """The arguments with our function instead of the program's, which may be passed by name."""
+    if part is None:
+        return given, more
+    return ((part.run, *given[1:]), more) if given else (given, {**more, "function": part.run})
 
 
 def _compared(calls: MadeCalls) -> list[tuple[str, int]]:

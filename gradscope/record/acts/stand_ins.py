@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Tell = Callable[["ActNotes", "FrameType", Any, tuple[Any, ...], dict[str, Any]], object]
 """Records an act: the frame it was done on, the result, and the arguments."""
 
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""The arguments of a call, by place and by name."""
+
 
 class StandIn(NamedTuple):
     """One function of an engine, and the function that records its calls."""
@@ -38,7 +41,7 @@ class StandIn(NamedTuple):
     looks: bool = True  # `tell` reads tensors
     look: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
     """Called before the call; its result is passed to `tell`, with that of the call."""
-    gives: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] | None = None
+    gives: Callable[[Any, tuple[Any, ...], dict[str, Any]], Arguments] | None = None
     """Called with the result of `look` and the arguments; returns those to call with."""
 
 
@@ -97,10 +100,10 @@ class StandIns:
                     guarded(tell, acts, frame, None, given, more)
                     return own(*given, **more)
                 seen = None if look is None else acts.looked(look, given, more)
-                passed = given
+                by_place, by_name = given, more
                 if gives is not None:
-                    passed = acts.looked(gives, seen, given) or given
-                result = own(*passed, **more)
+                    by_place, by_name = acts.looked(gives, seen, given, more) or (given, more)
+                result = own(*by_place, **by_name)
                 told = result if look is None else (seen, result)
                 guarded(tell, acts, frame, told, given, more)
             except BaseException as error:
