@@ -51,8 +51,10 @@ class Reader:
         last = int(self._counted[0])
         first = max(count, last - len(self._rows))
         rows = self._between(first, last)
-        whole = rows[:, self._stamp] == np.arange(first + 1, last + 1)
-        return rows[whole], first - count + int(np.count_nonzero(~whole))
+        kept = max(first, int(self._counted[0]) - len(self._rows))  # overwritten meanwhile
+        rows = rows[kept - first :]
+        whole = rows[:, self._stamp] == np.arange(kept + 1, last + 1)
+        return rows[whole], kept - count + int(np.count_nonzero(~whole))
 
     def again(self, stamps: Ints) -> Ints:
         """The current rows with these stamps; a row may have been overwritten by another."""

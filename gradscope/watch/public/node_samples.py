@@ -34,6 +34,9 @@ MOST = 256 << 20
 COMPILED = "CompiledFunctionBackward"
 """Begin of the names of nodes that a compiler has generated."""
 
+COMPARED = 16
+"""Number of gradients of a hook that are compared with what replaced them; others are counted."""
+
 PLAIN = (type(None), bool, int, float, str)
 """Options of nodes that are stored as they are."""
 
@@ -58,11 +61,12 @@ class NotCopied(Exception):  # noqa: N818 -- it is an answer
 class HookChange:
     """What the hooks of one line of the program did to gradients."""
 
-    __slots__ = ("kind", "off", "site", "times", "when")
+    __slots__ = ("compared", "kind", "off", "site", "times", "when")
 
     def __init__(self, kind: str, site: int) -> None:
         self.kind = kind
         self.site = site
+        self.compared = 0  # number of pairs that were compared
         self.when = 0  # number of times that it replaced a gradient by another one
         self.times = float("nan")  # the factor, if the first change was one
         self.off = 0.0  # norm of the first change, relative to the gradient
@@ -173,9 +177,10 @@ class NodeSamples:
         change = self.changes.get(site)
         if change is None:
             change = self.changes[site] = HookChange(kind, site)
-        elif change.when > 1:
-            change.when += 1  # the first ones are compared
+        if change.compared >= COMPARED:
+            change.when += change.when > 0
             return
+        change.compared += 1
         before, after = numbers(given), numbers(result)
         if before is None or after is None or before.shape != after.shape:
             return
