@@ -41,11 +41,12 @@ def value_history(trace: Trace, wanted: str) -> Answer:
     if len(same) > len(chosen) and not (row.leaf and row.requires_grad):
         chosen = same
         of = f" of {plural(len(same), 'call')}{at(site_of_row(trace, Op, row.op))}"
-    lines = tuple(_lines(trace, chosen))
+    told = tuple(_lines(trace, chosen))
+    lines = tuple(line for line, _ in told)
     sections = filled(Topic("values", lines), Topic("gradient", tuple(_of_steps(trace, row.id))))
     notes = () if sections else (NOT_RECORDED,)
-    bad = [line for line in lines if "NaN" in line or "Inf" in line]
-    first = f"; first NaN or Inf: {bad[0]}" if bad else ""
+    bad = next((line for line, is_bad in told if is_bad), "")
+    first = f"; first NaN or Inf: {bad}" if bad else ""
     title = f"{Cells(trace).tensor(row.id)}: {plural(len(lines), 'record')} of values{of}{first}"
     return Answer(title, sections=sections, notes=notes, data=row)
 
@@ -61,8 +62,8 @@ def _same_line(trace: Trace, row: Tensor) -> Ids:
     return np.flatnonzero(results)
 
 
-def _lines(trace: Trace, chosen: Ids) -> Iterator[str]:
-    """A line for each record: step, what it is, its line, and its numbers."""
+def _lines(trace: Trace, chosen: Ids) -> Iterator[tuple[str, bool]]:
+    """For each record, step, what it is, its line and its numbers; and if NaN or Inf is in it."""
     numbers = step_numbers(trace)
     values = trace.table(Value).take(chosen[np.argsort(trace.table(Value)["t"][chosen])])
     for each in values:
@@ -72,7 +73,8 @@ def _lines(trace: Trace, chosen: Ids) -> Iterator[str]:
         if place is None and each.node != NONE and each.place != Place.GRAD:
             place = site_of_row(trace, Node, each.node)
         what = PLACES.get(Place(each.place), "value")
-        yield f"{where}{what}{at(place) if place else ''}: {_numbers(each)} (value {each.id})"
+        line = f"{where}{what}{at(place) if place else ''}: {_numbers(each)} (value {each.id})"
+        yield line, bool(each.nan or each.posinf or each.neginf)
 
 
 def _numbers(each: Value) -> str:
