@@ -17,7 +17,7 @@ INDEX = """\
 
 `gradscope inspect` checks {many} rules. Each page has a program in which the rule finds a problem,
 and the same program without it; the tests run both, on both engines.
-`gradscope inspect --explain RULE` shows a page in the terminal; `--rule` and `--ignore` choose
+`gradscope inspect --explain RULE` shows a page in the terminal; `--select` and `--ignore` choose
 rules.
 
 - An **error** has made a result wrong, or ended the program.
@@ -101,7 +101,7 @@ def _page(rule: Rule) -> str:
         if code:
             parts += [title, f"```python\n{code}\n```"]
     parts.append(
-        f"Check only this rule with `gradscope inspect --rule {rule.slug} trace.json`; skip it "
+        f"Check only this rule with `gradscope inspect --select {rule.slug} trace.json`; skip it "
         f"with `--ignore {rule.slug}`."
     )
     if how_to := HOW_TO.get(rule.id[2]):
