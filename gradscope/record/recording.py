@@ -22,16 +22,11 @@ from gradscope.record.notes.positions.kept_steps import KeptSteps
 from gradscope.record.notes.positions.left_out import LeftOutSteps
 from gradscope.record.notes.positions.step_rows import follow_steps
 from gradscope.record.notes.sites import working_directory
-from gradscope.record.process.children import Children
+from gradscope.record.process.children.noticed import Children
+from gradscope.record.process.children.started_ranks import StartedRanks
 from gradscope.record.process.claim import (
-    ALREADY,
-    Claim,
-    claimed,
-    complain,
-    current,
-    release,
-    taken_over,
-)
+    ALREADY, Claim, claimed, complain, current, release, taken_over,
+)  # fmt: skip
 from gradscope.record.process.looked import looked
 from gradscope.record.process.pace import CALM
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
@@ -130,7 +125,8 @@ class Recording:
         )
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
-        self.children = Children(partial(self._put, "children"))
+        started = StartedRanks.of(writer, options, engine, Recording)
+        self.children = Children(partial(self._put, "children"), started)
         self._pulse: Pulse | None = None
 
     def start(self) -> Recording:

@@ -12,7 +12,12 @@ from gradscope.analysis.timing.long_run import LongRun
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.timeline.run_words import steps_words, summary_words
 from gradscope.trace.schema import EVENTS
-from gradscope.trace.shortcomings import loaded_elsewhere, ran_elsewhere, with_other_sums
+from gradscope.trace.shortcomings import (
+    loaded_elsewhere,
+    ran_elsewhere,
+    recorded_ranks,
+    with_other_sums,
+)
 from gradscope.trace.trace import Trace
 
 Cell = str
@@ -82,6 +87,7 @@ def info_facts(trace: Trace, path: str, size: int) -> FactsScene:
     elsewhere = ran_elsewhere(trace.meta)
     facts += [
         ("note", with_other_sums(trace)),
+        ("ranks", recorded_ranks(trace.meta)),
         ("note", elsewhere),
         ("workers", loaded_elsewhere(trace.meta)),
     ]

@@ -81,7 +81,11 @@ def with_other_sums(trace: Trace) -> str:
 
 def ran_elsewhere(meta: Mapping[str, Any]) -> str:
     """Child processes that were not recorded; "": there were none."""
-    groups = [each for each in _children(meta) if each["kind"] != LOADER]
+    groups = [
+        {**each, "count": each["count"] - len(each["traces"])}
+        for each in _children(meta)
+        if each["kind"] != LOADER and each["count"] > len(each["traces"])
+    ]
     total = sum(each["count"] for each in groups)
     if not total:
         return ""
@@ -101,10 +105,21 @@ def loaded_elsewhere(meta: Mapping[str, Any]) -> str:
     return f"{total} data loader {workers}, unrecorded" if total else ""
 
 
+def recorded_ranks(meta: Mapping[str, Any]) -> str:
+    """The ranks that the program started and that recorded themselves; "": there were none."""
+    files = [file for each in _children(meta) for file in each["traces"]]
+    if not files:
+        return ""
+    shown = ", ".join(files[:3]) + ", …" * (len(files) > 3)
+    ranks = "1 rank" if len(files) == 1 else f"{len(files)} ranks"
+    return f"{ranks} started by the program {'is' if len(files) == 1 else 'are'} in {shown}"
+
+
 def _children(meta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for each in meta.get("children", ()):
         texts = {key: visible(each.get(key, "")) for key in ("kind", "line")}
-        yield {**texts, "count": max(each.get("count", 0), 0)}
+        traces = [visible(file) for file in each.get("traces", ())]
+        yield {**texts, "count": max(each.get("count", 0), 0), "traces": traces}
 
 
 def dropped_rows(trace: Trace) -> Mapping[str, int]:

@@ -63,6 +63,7 @@ CATCHES_EVERYTHING = frozenset(
         "debug/dap/server.py",  # nonsense of a client, or a fault of ours: its session goes on
         "callbacks/training.py",  # a fault of ours, which must not reach the training
         "record/script/exits.py",  # what a script wants done at its end
+        "record/process/children/started_ranks.py",  # a fault of ours: the rank runs unrecorded
         "record/run_script.py",  # the script itself
         "record/script/tracebacks.py",  # its excepthook
         "runtime/_utils.py",  # the constructor of an error of the user's

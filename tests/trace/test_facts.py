@@ -35,7 +35,8 @@ WHOLE: dict[str, Any] = {
     "not_shown": ["saved values"], "follows_from": 0, "exit": "ok", "exit_code": 0,
     "raised_at": "engine.py:7", "unfinished": 1, "written_every": 0.5, "cut": "No space left",
     "steps_end_with": "backward", "own_time": {"writing": 5, "recorded": 90},
-    "children": [{"kind": "fork", "line": "train.py:3", "count": 1, "pids": [8]}],
+    "children": [{"kind": "fork", "line": "train.py:3", "count": 1, "pids": [8],
+                  "traces": ["train.rank0.json"]}],
     "ranks": [{
         "rank": 0, "host": "vm", "pid": 7, "exit": "ok", "exit_code": 0, "clock_base": 10**18,
         "ids": {"node": [0, 9]},

@@ -127,7 +127,8 @@ def _shortened(lines: list[str], as_in: list[str]) -> list[str]:
 def alike(text: str) -> str:
     """What must be the same in each run of a command."""
     lines = (
-        SIZE.sub("#", line) if line.startswith("wrote ") else line for line in text.splitlines()
+        SIZE.sub("#", line) if line.startswith(("wrote ", "added to ")) else line
+        for line in text.splitlines()
     )
     return " ".join(VARIES.sub("#", "\n".join(lines)).split())
 

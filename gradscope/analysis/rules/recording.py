@@ -15,7 +15,10 @@ FIX_CUT = "let the program end normally, or record fewer steps, and record again
 WHY_DROPPED = "the recorder reached a limit (--max-events, --max-bytes)"
 FIX_DROPPED = "raise --max-events or --max-bytes, or limit the recording to fewer steps"
 WHY_ONE = "a recording covers the process it began in, not the processes that one starts"
-FIX_ONE = "record the child too: `with gradscope.record(path_of_its_own): …` in the code it runs"
+FIX_ONE = (
+    "record the child too: `with gradscope.record(path_of_its_own): …` in the code it runs; ranks "
+    "that are spawned, not forked, are recorded without that"
+)
 WHY_ODD = "the file was changed after it was recorded, or was written by another version"
 WHY_UNSEEN = "this version of gradscope cannot observe it, or it exceeded a limit of the recorder"
 FIX_UNSEEN = "nothing to fix in the program; findings that need what is named may be missing"

@@ -79,12 +79,22 @@ class Rank:
 def this_process() -> Rank:
     """The rank that torchrun, or mpiexec, gave; a single process if there is none."""
     restarts = max([_number(COUNT) or 0, *_written.values()])
+    if _joined:
+        return replace(_joined[-1], restarts=restarts)
     for names in VARIABLES:
         rank, size = map(_number, names)
         if rank is not None and size is not None and rank < size:
             return Rank(rank, size, restarts)
     return Rank(0, 1, restarts)
 
+
+def is_rank(rank: Rank) -> None:
+    """Set the rank of this process, which a process group gave and no launcher."""
+    _joined.append(rank)
+
+
+_joined: list[Rank] = []
+"""The rank that `is_rank` has set."""
 
 _written: dict[Path, int] = {}
 """The files that this process writes, with the number of restarts that `writing_to` found."""

@@ -24,7 +24,7 @@ from gradscope.scene.timeline.checked_nodes import checked_words
 from gradscope.trace.arrays import distinct
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Finding, GraphTask, Meta, Node, NodeBegin
-from gradscope.trace.shortcomings import notes_of
+from gradscope.trace.shortcomings import notes_of, recorded_ranks
 from gradscope.trace.trace import Trace
 
 LOOKED_THROUGH, EXPLAINED = 16 << 20, 64 << 20
@@ -103,6 +103,10 @@ def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recor
     own = f".rank{trace.meta.get('rank', 0)}."
     if trace.meta.get("world_size", 1) > 1 and own in shown.name:
         every = shown.with_name(shown.name.replace(own, ".rank*."))
+        following = f"next, for all ranks together: gradscope inspect {every}"
+    if ranks := recorded_ranks(trace.meta):
+        summary.append(ranks)
+        every = shown.with_name(f"{shown.stem}.rank*{shown.suffix}")
         following = f"next, for all ranks together: gradscope inspect {every}"
     details = (*_cost(trace), *_lacks(trace), *notes)
     return Recorded(
@@ -183,7 +187,8 @@ def _verdict(trace: Trace, report: Report) -> Iterator[str]:
     parts = by_severity(report.findings)
     yield f"; {', '.join(parts)}" * bool(parts)
     if not found:
-        if len(trace.table(Node)) or not trace.meta.get("unwanted"):
+        is_elsewhere = trace.meta.get("unwanted") or recorded_ranks(trace.meta)
+        if len(trace.table(Node)) or not is_elsewhere:
             yield _checked(trace, report)
         return
     worst = found[0]

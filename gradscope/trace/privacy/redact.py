@@ -193,7 +193,11 @@ class _Redaction:
     def _child(self, child: Mapping[str, Any]) -> dict[str, Any]:
         file, colon, line = str(child.get("line", "")).rpartition(":")
         place = f"{self._path(file)}{colon}{line}" if colon else ""
-        return {"kind": child.get("kind", ""), "line": place, "count": child.get("count", 0)}
+        traces = (
+            {"traces": [self._path(each) for each in child["traces"]]} if "traces" in child else {}
+        )
+        kind, many = child.get("kind", ""), child.get("count", 0)
+        return {"kind": kind, "line": place, "count": many, **traces}
 
 
 def _nothing(_: str) -> str:

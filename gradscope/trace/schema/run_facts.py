@@ -18,6 +18,7 @@ class ChildFacts(TypedDict, total=False):
     line: str  # line that started them
     count: int
     pids: list[int]
+    traces: list[str]  # files in which they recorded themselves, as ranks
 
 
 class RankFacts(TypedDict, total=False):
@@ -88,7 +89,7 @@ class RunFacts(TypedDict, total=False):
     cut: str  # why writing stopped
     steps_end_with: str  # backward: there is no optimizer
     own_time: dict[str, int]  # ns spent in gradscope, by purpose; `recorded`: the whole time
-    children: list[ChildFacts]  # child processes, which were not recorded
+    children: list[ChildFacts]  # child processes, which are not in this trace
     ranks: list[RankFacts]  # for a merged trace
     clock: str  # for a merged trace: how the clocks of its ranks were aligned
 

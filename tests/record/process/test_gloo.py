@@ -103,6 +103,80 @@ def test_a_collective_that_ends_the_process_is_in_its_trace(house: House) -> Non
         assert called.shape == (1 + 999 * rank,)
 
 
+# -- ranks that the program starts itself ----------------------------------------------------------
+
+STARTS_RANKS = """
+import os, sys
+import torch
+import torch.multiprocessing as mp
+from torch.distributed import all_reduce, destroy_process_group, init_process_group
+
+def train(rank, size, fails):
+    store = "file://" + os.path.abspath("store")
+    init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+    net = torch.nn.Linear(2, 1)
+    net(torch.ones(3, 2)).sum().backward()
+    all_reduce(net.weight.grad)
+    destroy_process_group()
+    if rank == fails:
+        raise ValueError("on purpose")
+    print("rank", rank, init_process_group.__module__, train.__name__)
+
+def nothing(number):
+    print(torch.ones(2, requires_grad=True).sum().item())
+
+if __name__ == "__main__":
+    how, fails = sys.argv[1], int(sys.argv[2])
+    if how == "mp.spawn":
+        mp.spawn(train, args=(2, fails), nprocs=2)
+    else:
+        context = mp.get_context(how)
+        ranks = [context.Process(target=train, args=(rank, 2, fails)) for rank in range(2)]
+        ranks.append(context.Process(target=nothing, args=(7,)))
+        for each in ranks:
+            each.start()
+        for each in ranks:
+            each.join()
+        print([each.exitcode for each in ranks])
+"""
+
+
+@pytest.mark.parametrize("how", ["mp.spawn", "spawn", "forkserver"])
+def test_ranks_that_the_program_starts_are_recorded(house: House, how: str) -> None:
+    house.write(STARTS_RANKS)
+
+    alone = house.python("script.py", how, "-1")
+    (house.folder / "store").unlink(missing_ok=True)
+    ran = house.gradscope("trace", "--on", "torch", "script.py", how, "-1")
+
+    assert (ran.code, sorted(ran.out.split("\n"))) == (0, sorted(alone.out.split("\n")))
+    said = "2 ranks started by the program are in trace.rank0.json, trace.rank1.json"
+    assert f"gradscope: {said}" in ran.err
+    assert ("1 child process ran unrecorded" in ran.err) == (how != "mp.spawn")
+    for rank in range(2):
+        trace = house.recorded(f"trace.rank{rank}.json")
+        assert (trace.meta["rank"], trace.meta["world_size"]) == (rank, 2)
+        assert trace.meta["exit"] == "ok"
+        assert len(trace.table(GraphTask)) == 1
+        assert len(trace.table(Collective)) == 1
+
+
+def test_the_error_of_a_rank_that_the_program_starts_is_as_alone(house: House) -> None:
+    house.write(STARTS_RANKS)
+
+    alone = house.python("script.py", "mp.spawn", "1")
+    (house.folder / "store").unlink(missing_ok=True)
+    ran = house.gradscope("trace", "--on", "torch", "script.py", "mp.spawn", "1")
+
+    assert (ran.code, ran.out) == (alone.code, alone.out)
+    said = [line for line in alone.err.splitlines() if "Terminating process" not in line]
+    assert "ValueError: on purpose" in said
+    assert [line for line in said if line not in ran.err] == []
+    assert "started_ranks.py" not in ran.err
+    [finding] = inspect(house.recorded("trace.rank1.json")).findings
+    assert (finding.rule, finding.site.line) == ("GS301", 15)
+
+
 # -- how often it is written before ranks wait, without processes ----------------------------------
 
 FLUSH, STEP = 5_000_000, 1_000_000

@@ -1,4 +1,4 @@
-"""Child processes of a recorded process: they are not recorded, but listed in the trace."""
+"""Notices the child processes of a recorded process; the trace lists them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
 from gradscope.record.notes.sites import caller_of, is_ours, shown, working_directory
+from gradscope.record.process.children.started_ranks import StartedRanks
 from gradscope.record.process.forks import warn_of_threads, without_warnings
 from gradscope.record.script.tracebacks import is_below
 from gradscope.trace.text import clean
@@ -30,11 +32,15 @@ class Children:
     `changed` is called after each new process with all processes, grouped by kind and line.
     """
 
-    def __init__(self, changed: Callable[[list[dict[str, Any]]], None]) -> None:
+    def __init__(
+        self, changed: Callable[[list[dict[str, Any]]], None], ranks: StartedRanks | None = None
+    ) -> None:
         self._changed = changed
+        self._ranks = ranks
         self._process = os.getpid()
         self._folder = working_directory()
         self._groups: dict[tuple[str, str], dict[str, Any]] = {}
+        self._group_of: dict[int, dict[str, Any]] = {}  # by process id
         self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._starting = threading.local()  # already noticed by an outer call
 
@@ -53,11 +59,19 @@ class Children:
 
     def forget(self) -> None:
         """Restore the original functions, unless they have been replaced by others since."""
+        if self._ranks is not None and any(each["kind"] != LOADER for each in self.groups()):
+            self._add_files(self._ranks.files())
         while self._replaced:
             owner, name, usual, ours = self._replaced.pop()
             if getattr(owner, name) is ours:
                 setattr(owner, name, usual)
         self._changed = _nobody
+
+    def _add_files(self, files: dict[int, str]) -> None:
+        """Add the files in which child processes have recorded themselves."""
+        for number in (each for each in files if each in self._group_of):
+            self._group_of[number].setdefault("traces", []).append(files[number])
+        self._changed(self.groups())
 
     def _replace(self, owner: Any, name: str, ours: Any) -> None:
         self._replaced.append((owner, name, getattr(owner, name), ours))
@@ -82,12 +96,14 @@ class Children:
         @wraps(start)
         def told(process: Any) -> None:
             target = str(getattr(getattr(process, "_target", None), "__module__", ""))
+            loads = target.startswith(LOADERS)
+            ranks = None if loads else self._ranks
             before, self._starting.now = getattr(self._starting, "now", False), True
             try:
-                start(process)
+                with nullcontext() if ranks is None else ranks.replacing(process):
+                    start(process)
             finally:
                 self._starting.now = before
-            loads = target.startswith(LOADERS)
             self._add(LOADER if loads else process._popen.method, process.pid, sys._getframe(1))
 
         return told
@@ -109,6 +125,7 @@ class Children:
         found = {"kind": kind, "line": place, "count": 0, "pids": []}
         group = self._groups.setdefault((kind, place), found)
         group["count"] += 1
+        self._group_of[number] = group
         if len(group["pids"]) < MOST_PIDS:
             group["pids"].append(number)
         self._changed(self.groups())
