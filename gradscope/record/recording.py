@@ -25,8 +25,14 @@ from gradscope.record.notes.sites import working_directory
 from gradscope.record.process.children.noticed import Children
 from gradscope.record.process.children.started_ranks import StartedRanks
 from gradscope.record.process.claim import (
-    ALREADY, Claim, claimed, complain, current, release, taken_over,
-)  # fmt: skip
+    ALREADY,
+    Claim,
+    claimed,
+    complain,
+    current,
+    release,
+    taken_over,
+)
 from gradscope.record.process.looked import looked
 from gradscope.record.process.pace import CALM
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
@@ -125,8 +131,7 @@ class Recording:
         )
         self._ends = SuddenEnds(self)
         self._handlers = Handlers()
-        started = StartedRanks.of(writer, options, engine, Recording)
-        self.children = Children(partial(self._put, "children"), started)
+        self.children = Children(partial(self._put, "children"), StartedRanks.of(self))
         self._pulse: Pulse | None = None
 
     def start(self) -> Recording:

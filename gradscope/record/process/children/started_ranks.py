@@ -51,10 +51,12 @@ class StartedRanks:
         self._since = time.time()
 
     @classmethod
-    def of(cls, writer: Any, *how: Any) -> StartedRanks | None:
+    def of(cls, recording: Recording) -> StartedRanks | None:
         """Those of a recording, if it has a file and is not itself that of a rank."""
-        own = isinstance(writer, FileWriter) and not this_process().is_one_of_several
-        return cls(writer.path, *how) if own else None
+        writer = recording.writer
+        if not isinstance(writer, FileWriter) or this_process().is_one_of_several:
+            return None
+        return cls(writer.path, recording.options, recording.engine, type(recording))
 
     @contextmanager
     def replacing(self, process: Any) -> Iterator[None]:
