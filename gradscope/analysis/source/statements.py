@@ -69,6 +69,13 @@ def rebound(trace: Trace) -> list[InSource[Idle]]:
     return [each for each in every if each.found.what == "rebound"]
 
 
+def own_methods(tree: ast.Module) -> Iterator[str]:
+    """The names of methods that the file defines: one with PyTorch's name may do something else."""
+    for each in ast.walk(tree):
+        if isinstance(each, ast.ClassDef):
+            yield from (part.name for part in each.body if isinstance(part, ast.FunctionDef))
+
+
 def _is_about_torch(tree: ast.Module) -> bool:
     if any(is_named(each, "torch") for each in ast.walk(tree)):
         return True

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
+from gradscope.analysis.report import inspect
 from gradscope.analysis.source.statements import idle_statements
+from gradscope.trace.load_save import load
+from tests.zoo.running import told as recorded
 
 IDLE = """\
 import torch
@@ -73,3 +77,25 @@ def test_what_does_nothing_is_told_with_its_line() -> None:
 def test_what_does_something_is_not_told() -> None:
     assert told(SOUND) == []
     assert told("import csv\nreader.step\n") == []
+
+
+OWN_DETACH = """\
+import torch
+class Penalty:
+    def detach(self):
+        self.terms = []
+penalty = Penalty()
+w = torch.ones(2, requires_grad=True)
+w.pow(2).sum().backward()
+penalty.detach()
+{line}
+"""
+
+
+def test_a_method_of_the_program_with_a_name_of_pytorch_is_not_taken_for_pytorchs(
+    tmp_path: Path,
+) -> None:
+    for name, line, rules in (("own", "", []), ("both", "w.clamp(0)", ["GS707"])):
+        recorded(tmp_path, name, OWN_DETACH.format(line=line), on="gradscope", level="engine")
+        found = inspect(load(tmp_path / f"{name}.json")).findings
+        assert [each.rule for each in found] == rules

@@ -15,7 +15,7 @@ from gradscope.analysis.rules.own_line import MODE_STAYS, as_call, code_of, one_
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.misspelt import Misspelt, misspelt
-from gradscope.analysis.source.statements import idle_statements
+from gradscope.analysis.source.statements import idle_statements, own_methods
 from gradscope.trace.schema import AssignedAct, StepAct
 from gradscope.trace.trace import Trace
 
@@ -51,7 +51,10 @@ def no_effect(trace: Trace) -> Iterator[Found]:
         model.eval()
     """
     acts, sources = trace.once(Acts), trace.once(SourceFiles)
+    own = {each.found for each in sources.each(own_methods)}
     for each in sources.each(idle_statements):
+        if each.found.what == "dropped" and each.found.name in own:
+            continue
         in_words = _IN_WORDS.get(each.found.what)
         adds_up = each.found.name == "zero_grad" and any(gradients_add_up(trace))
         if in_words is not None and not adds_up:  # GS501 reports it
