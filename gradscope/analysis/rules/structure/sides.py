@@ -30,7 +30,7 @@ class _Sides:
     made: tuple[int, int]  # the calls that computed its sides
 
 
-@rule("GS709", "sides-cancel", needs="values", reads=(*READS, "value"), steps="first")
+@rule("GS709", "sides-cancel", needs="values", reads=(*READS, "value"))
 def sides_cancel(trace: Trace) -> Iterator[Found]:
     """Both sides of a difference or ratio are equal in every step, and both have a graph.
 
@@ -132,15 +132,16 @@ def _found(calls: Calls, sides: _Sides, held: frozenset[int], times: int) -> Fou
     what, left_over = ("difference", "0") if is_sub else ("ratio", "1")
     places = f"{at_site(left)}" if left == right else f"{at_site(left)} and{at_site(right)}"
     return Found(
-        message=f"The {what} at {site} is always {left_over}: both sides, computed{places}, are "
-        f"equal and have a graph, so their gradients cancel; {named} learn nothing from it",
+        message=f"The {what} at {site} was {left_over} in all {times} recorded calls: both sides, "
+        f"computed{places}, are equal and have a graph, so their gradients cancel; {named} "
+        f"learn{'s' * (len(held) == 1)} nothing from it",
         site=site,
         evidence=(
             Evidence("op", calls.id(sides.at)),
             *(Evidence("op", calls.id(each)) for each in dict.fromkeys(sides.made)),
         ),
-        why=f"all {times} results of this line were {left_over} throughout, while the sides had "
-        "different values in themselves; both were computed from the same parameters",
+        why=f"every element of each result was {left_over}, while the values of each side differed "
+        "among themselves; both sides were computed from the same parameters",
         fix="detach the side that is meant to be constant, or compute it under `torch.no_grad()` "
         "before the parameters change",
         certainty=Certainty.INFERRED,

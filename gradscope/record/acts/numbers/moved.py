@@ -1,9 +1,10 @@
 """Measures how far optimizer steps move parameters, by reading them before and after.
 
 Parameters outside CPU memory, of dtypes that NumPy lacks other than bfloat16, or beyond a limit of
-elements are not measured. From level `values` on each step is measured, unless that takes too long; at level
-`engine` the first steps of each optimizer, and then fewer and fewer. In programs of several ranks
-hashes of parameters and sums of gradients are taken, too, which can be compared across ranks.
+elements are not measured. From level `values` on each step is measured, unless that takes too long;
+at level `engine` the first steps of each optimizer, and then fewer and fewer. In programs of
+several ranks hashes of parameters and sums of gradients are taken, too, which can be compared
+across ranks.
 """
 
 from __future__ import annotations
