@@ -132,4 +132,3 @@ def rounded_away(trace: Trace) -> Iterator[Found]:
             "`torch.autocast`, or use an optimizer with float32 copies or stochastic rounding",
             certainty=Certainty.CERTAIN,
         )
-
