@@ -12,7 +12,7 @@ from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE
+from gradscope.trace.schema import NONE, Place, Value
 from gradscope.trace.trace import Trace
 
 LEFT = {"sub": 0.0, "div": 1.0}
@@ -69,8 +69,11 @@ def sides_cancel(trace: Trace) -> Iterator[Found]:
             continue
         first = level[0]
         held = _held_by_both(calls, first)
-        is_used = calls.trained_users(calls.outputs(first.at)[0])
-        if held and is_used and sum(_is_like(calls, at, first) for at in line) == len(level):
+        if (
+            held
+            and _got_a_gradient(calls, first.at)
+            and sum(_is_like(calls, at, first) for at in line) == len(level)
+        ):
             yield _found(calls, first, held, len(level))
 
 
@@ -125,6 +128,13 @@ def _held_by_both(calls: Calls, sides: _Sides) -> frozenset[int]:
     return frozenset(one & other & calls.trace.once(Training).held)
 
 
+def _got_a_gradient(calls: Calls, at: int) -> bool:
+    """Whether a gradient other than zero arrived at the result: it is not only for a log."""
+    values, node = calls.trace.table(Value), int(calls.ops["node"][at])
+    came = (values["node"] == node) & (values["place"] == Place.NODE_INPUT)
+    return node != NONE and bool((values["zero"][came] < values["count"][came]).any())
+
+
 def _found(calls: Calls, sides: _Sides, held: frozenset[int], times: int) -> Found:
     site, named = calls.site(sides.at), calls.trace.once(Training).named(held)
     left, right = (calls.site(each) for each in sides.made)
@@ -141,7 +151,8 @@ def _found(calls: Calls, sides: _Sides, held: frozenset[int], times: int) -> Fou
             *(Evidence("op", calls.id(each)) for each in dict.fromkeys(sides.made)),
         ),
         why=f"every element of each result was {left_over}, while the values of each side differed "
-        "among themselves; both sides were computed from the same parameters",
+        "among themselves; a gradient arrived there, and both sides were computed from the same "
+        "parameters",
         fix="detach the side that is meant to be constant, or compute it under `torch.no_grad()` "
         "before the parameters change",
         certainty=Certainty.INFERRED,
