@@ -90,11 +90,13 @@ KINDS = {
             "softmax-over-the-batch",
             "attention-over-the-wrong-dim",
             "mean-over-the-features",
+            "mask-over-the-wrong-dim",
             "normalized-over-another-dim",
             "attention-between-samples",
             "positions-of-samples",
         )
     ),
+    "sides-cancel": Kind(("sides-cancel",)),
     "wrong-loss-input": Kind(("wrong-loss-input",)),
     "wrong-index": Kind(("last-of-the-batch",)),
     "cross-indexed": Kind(("cross-indexed",)),
@@ -113,6 +115,7 @@ KINDS = {
     "dead": Kind(("dead-relu",)),
     "saturated": Kind(("saturated-activation",)),
     "update-ratio": Kind(("update-ratio",)),
+    "rounded-away": Kind(("rounded-away",)),
     "symmetric": Kind(("symmetric-weights",)),
     "no-effect": Kind(("no-effect",)),
     # state

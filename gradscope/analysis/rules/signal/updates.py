@@ -14,6 +14,7 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import TensorNumbers, losses_of, rises
 from gradscope.analysis.rules.loop.schedules import factors_of
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.signal.rounding import LostUpdates
 from gradscope.trace.schema import ActFacts, ScheduleAct, StatementAct, StepAct, Tensor
 from gradscope.trace.trace import Table, Trace
 
@@ -66,7 +67,7 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
             optimizer.step()
     """
     acts, numbers = trace.once(Acts), trace.once(TensorNumbers)
-    losses = losses_of(trace)
+    losses, rounded = losses_of(trace), trace.once(LostUpdates).optimizers
     for moves in _moves(trace, acts, numbers):
         ratio, lr, highest = float(np.median(moves.ratios)), moves.rates[0], max(moves.rates)
         if highest == 0.0 and len(moves.rates) > 1:
@@ -79,6 +80,8 @@ def update_ratio(trace: Trace) -> Iterator[Found]:
                 "int() turn a fraction into 0",
             )  # fmt: skip
             yield found if factor is None else replace(found, site=acts.site(factor))
+        elif moves.optimizer.built.id in rounded:
+            continue  # GS807
         elif max(moves.ratios) < TOO_SMALL and 0 < highest <= min(lr, SMALL_RATE):
             yield _found(
                 acts, moves, f"learning rate {lr:g} is far too small: a step changes weights "

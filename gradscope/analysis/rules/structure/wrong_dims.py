@@ -191,14 +191,14 @@ def attention_over_the_wrong_dim(trace: Trace) -> Iterator[Found]:
             over, shape = calls.dims(at), calls.shape(calls.outputs(at)[0])
             if over is None or len(over) != 1 or over[0] == len(shape) - 1 or len(shape) < 2:
                 continue
-            if _are_scores(calls, calls.inputs(at)[0]):
+            if are_scores(calls, calls.inputs(at)[0]):
                 product = _weighs_by_the_last(calls, at)
                 if product != NONE:
                     yield _other_attention(calls, at, product, over[0], times)
                     break
 
 
-def _are_scores(calls: Calls, tensor: int) -> bool:
+def are_scores(calls: Calls, tensor: int) -> bool:
     """Whether they are products of queries and keys, and not with a parameter."""
     for _ in range(FAR):
         at = calls.maker(tensor)

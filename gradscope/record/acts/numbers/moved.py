@@ -1,9 +1,10 @@
 """Measures how far optimizer steps move parameters, by reading them before and after.
 
-Parameters outside CPU memory, of dtypes that NumPy lacks, or beyond a limit of elements are not
-measured. From level `values` on each step is measured, unless that takes too long; at level
-`engine` the first steps of each optimizer, and then fewer and fewer. In programs of several ranks
-hashes of parameters and sums of gradients are taken, too, which can be compared across ranks.
+Parameters outside CPU memory, of dtypes that NumPy lacks other than bfloat16, or beyond a limit of
+elements are not measured. From level `values` on each step is measured, unless that takes too long;
+at level `engine` the first steps of each optimizer, and then fewer and fewer. In programs of
+several ranks hashes of parameters and sums of gradients are taken, too, which can be compared
+across ranks.
 """
 
 from __future__ import annotations
@@ -83,11 +84,11 @@ class ParameterMoves:
         with np.errstate(all="ignore"):
             for place, leaf in enumerate(leaves_of(optimizer)):
                 gradient = gradient_of(leaf)
-                array = None if gradient is None or leaf.numel() > left else seen(leaf, memory)
+                array = None if gradient is None or leaf.numel() > left else wide(leaf, memory)
                 left -= 0 if array is None else array.size
                 kept.arrays.append(None if array is None else array.copy())
                 if not self._each or self._shared:
-                    self._look_at(None if array is None else seen(gradient, memory), kept)
+                    self._look_at(None if array is None else wide(gradient, memory), kept)
                 if self._shared:
                     kept.hashes.append(NO_HASH if array is None else crc32(array.data))
                 if self._each or array is None or leaf.ndim < 2 or array.size < 2:
@@ -114,7 +115,7 @@ class ParameterMoves:
         by, of = list[float](), list[float]()
         with np.errstate(all="ignore"):
             for leaf, before in zip(leaves, kept.arrays, strict=True):
-                now = None if before is None else seen(leaf, memory)
+                now = None if before is None else wide(leaf, memory)
                 if before is None or now is None or now.shape != before.shape:
                     by.append(math.nan)
                     of.append(math.nan)
@@ -146,6 +147,18 @@ def seen(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any
         return None
     array = np.frombuffer(there, kind)
     return array if array.size == tensor.numel() else None
+
+
+def wide(tensor: Any, memory: Callable[[Any], memoryview | None]) -> NDArray[Any] | None:
+    """The same, with bfloat16 as float32: its bits are the first half of one."""
+    if not str(tensor.dtype).endswith("bfloat16"):
+        return seen(tensor, memory)
+    tensor = local_part(tensor)
+    there = memory(tensor)
+    bits = np.frombuffer(there, np.uint16) if there else np.zeros(0, np.uint16)
+    if not there or bits.size != tensor.numel():
+        return None
+    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 KINDS = {name: np.dtype(name) for name in ("float32", "float64", "float16")}

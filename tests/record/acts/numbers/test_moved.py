@@ -35,9 +35,9 @@ def test_what_a_step_added_is_told_and_nothing_changes_by_looking(
     assert ran.out.splitlines()[0] == "[[1.0, 2.0]]"
     assert house.violations() == []
     steps = [*house.recorded().rows(StepAct)]
-    # of w; without a gradient; too large to be squared; of numbers that NumPy has not
-    assert [repr(step.moved) for step in steps] == ["(1.414, nan, 0.0, nan)"] * 2
-    assert [repr(step.size) for step in steps] == ["(5.0, nan, nan, nan)", "(3.606, nan, nan, nan)"]
+    # of w; without a gradient; too large to be squared; of bfloat16
+    assert [repr(step.moved) for step in steps] == ["(1.414, nan, 0.0, 1.0)"] * 2
+    assert [repr(step.size) for step in steps] == ["(5.0, nan, nan, 2.0)", "(3.606, nan, nan, 1.0)"]
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -48,5 +48,5 @@ def test_one_of_several_ranks_says_the_gradients_of_a_step(house: House, size: i
 
     assert ran.code == 0, ran.err
     steps = [*house.recorded("trace.rank0.json" if size > 1 else "trace.json").rows(StepAct)]
-    gradients = "(2.828, nan, 1.414, nan)" if size > 1 else "()"
+    gradients = "(2.828, nan, 1.414, 2.0)" if size > 1 else "()"
     assert [repr(step.grad) for step in steps] == [gradients] * 2

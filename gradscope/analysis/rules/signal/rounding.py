@@ -1,0 +1,134 @@
+"""Rules about updates that the dtype of the parameters rounds away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradscope.analysis.findings import Certainty, Evidence
+from gradscope.analysis.identity.sites import at
+from gradscope.analysis.program.acts import Acts, Done, Optimizer
+from gradscope.analysis.rules.registry import Found, rule
+from gradscope.trace.schema import ScheduleAct, StepAct, Tensor
+from gradscope.trace.trace import Trace
+
+HALF_SPACING = {"bfloat16": 2.0**-9, "float16": 2.0**-12}
+"""Half the distance between two values, relative to them: at least this much, at most twice."""
+
+FULL = frozenset({"Adam", "AdamW", "NAdam"})
+"""Optimizers whose first step moves each element by the learning rate."""
+
+LATER = 0.2
+"""About how far their later steps move an element at least, in learning rates."""
+
+LOST = 0.5
+"""Less than this part of the expected norm of an update was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A step of an optimizer of which most was rounded away."""
+
+    optimizer: Optimizer
+    step: Done[StepAct]
+    rate: float
+    dtype: str
+    many: int  # number of parameters of this dtype that were measured
+    expected: float  # how far the step should move an element
+    part: float  # of that it moved them
+    size: float  # typical size of their elements
+
+
+class LostUpdates:
+    """For each optimizer whose updates are rounded away: one of its steps that shows it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace, acts = trace, trace.once(Acts)
+        rising = {act.of for act in acts.of(ScheduleAct)}
+        found = (self._of(each, scheduled=each.built.id in rising) for each in acts.optimizers)
+        self.all = tuple(each for each in found if each is not None)
+        self.optimizers = frozenset(each.optimizer.built.id for each in self.all)
+
+    def _of(self, optimizer: Optimizer, *, scheduled: bool) -> Lost | None:
+        rates = [max(step.facts.lr, default=math.nan) for step in optimizer.steps]
+        if optimizer.type not in FULL or not rates or any(map(math.isnan, rates)):
+            return None
+        if scheduled and rates[-1] == max(rates) > rates[0]:
+            return None  # the rate still rises
+        highest = max(rates)
+        both = zip(optimizer.steps, rates, strict=True)
+        look = next((step for step, rate in both if rate == highest and step.facts.moved), None)
+        return self._look(optimizer, look, highest) if look is not None else None
+
+    def _look(self, optimizer: Optimizer, step: Done[StepAct], rate: float) -> Lost | None:
+        """What one measured step says of the parameters of the narrowest dtype."""
+        tensors, by_dtype = self._trace.table(Tensor), dict[str, list[tuple[int, float, float]]]()
+        both = zip(optimizer.tensors, step.facts.moved, step.facts.size, strict=False)
+        for tensor, moved, size in both:
+            if tensors.has(tensor) and not (math.isnan(moved) or math.isnan(size)):
+                row = tensors.row(tensor)
+                dtype = row.dtype.rpartition(".")[2]
+                by_dtype.setdefault(dtype, []).append((math.prod(row.shape), moved, size))
+        for dtype, half in HALF_SPACING.items():
+            several = by_dtype.get(dtype, [])
+            elements = sum(many for many, _, _ in several)
+            if not elements:
+                continue
+            moved, size = (
+                math.sqrt(sum(each[column] ** 2 for each in several) / elements)
+                for column in (1, 2)
+            )
+            expected = rate * (1.0 if step is optimizer.steps[0] else LATER)
+            if 0 < rate < size * half and moved < LOST * expected:
+                part = moved / expected
+                return Lost(optimizer, step, rate, dtype, len(several), expected, part, size)
+        return None
+
+
+@rule("GS807", "rounded-away", fully="values", reads=("act", "tensor"))
+def rounded_away(trace: Trace) -> Iterator[Found]:
+    """Parameters in half precision do not move: the steps are smaller than their spacing.
+
+    bfloat16 has 8 bits of precision: next to 0.05 its values are 0.0002 apart, and a step of less
+    than half of that is rounded away, in each step again. The rule compares the learning rate of
+    Adam and AdamW with the weights, and reports it only if measured steps moved them by less than
+    half of what they should have.
+
+    Bad:
+        w = torch.linspace(0.5, 1.5, 12).reshape(3, 4).half().requires_grad_()
+        optimizer = torch.optim.Adam([w], lr=1e-5, eps=1e-4)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+
+    Good:
+        w = torch.linspace(0.5, 1.5, 12).reshape(3, 4).requires_grad_()
+        optimizer = torch.optim.Adam([w], lr=1e-5)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w.half() * w.half()).sum().backward()
+            optimizer.step()
+    """
+    acts = trace.once(Acts)
+    for lost in trace.once(LostUpdates).all:
+        built, step = acts.site(lost.optimizer.built), acts.site(lost.step)
+        site = built if built.place else step
+        moved = f"moved by {lost.part:.0%} of that" if lost.part else "did not move at all"
+        step_of = "the first step" if lost.step is lost.optimizer.steps[0] else "a step"
+        spacing = 2 * HALF_SPACING[lost.dtype] * lost.size
+        yield Found(
+            message=f"{lost.dtype} rounds updates away: {step_of} of {lost.optimizer.type}"
+            f"{at(site)} should move parameters by about {lost.expected:.1g}, and {lost.many} of "
+            f"them {moved}{at(step)}",
+            site=site,
+            evidence=(Evidence("act", lost.optimizer.built.id), Evidence("act", lost.step.id)),
+            why=f"values of this dtype next to {lost.size:.1g}, the typical size of these "
+            f"parameters, are at least {spacing:.1g} apart, and less than half of that is rounded "
+            f"away; the learning rate is {lost.rate:g}; parameters were compared before and after "
+            "the step",
+            fix="keep the parameters in float32 and compute in half precision with "
+            "`torch.autocast`, or use an optimizer with float32 copies or stochastic rounding",
+            certainty=Certainty.CERTAIN,
+        )
