@@ -14,6 +14,7 @@ from gradscope.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from gradscope.analysis.likeness.laws.determinism import Determinism
+    from gradscope.commands.debugging.laws.held import Held
     from gradscope.commands.debugging.laws.runs import Program, Run
     from gradscope.scene.answers.answer import Answer
     from gradscope.scene.timeline.law_answer import Cause
@@ -122,9 +123,12 @@ def _determinism(
     program: "Program", *, looks: bool
 ) -> "tuple[Determinism, tuple[Run, Run], Cause | None]":
     """The comparison of two runs, and the cause of their difference."""
-    from gradscope.commands.debugging.laws.runs import twice
+    from gradscope.commands.debugging.laws.runs import run
 
-    runs = twice(program, _say)
+    _say("first run")
+    one = run(program, 1)
+    _say("second run")
+    runs = one, run(program, 2)
     found = _compared(runs)
     if found.first is None or not looks:
         return found, runs, None
@@ -134,26 +138,46 @@ def _determinism(
 def _cause(program: "Program", found: "Determinism") -> "Cause":
     """What must be held equal for the difference to go, found by trying."""
     from gradscope.commands.debugging.laws.held import EVERY
-    from gradscope.commands.debugging.laws.runs import twice
     from gradscope.scene.timeline.law_answer import Cause
 
     tried = []
     for held in EVERY:
         if not held.works:
             continue
-        runs = twice(program, _say, held)
-        with_it = _compared(runs)
         tried.append(held.name)
-        if _is_later(with_it, found):
+        runs = _held_runs(program, held)
+        pairs = [_compared((runs[0], other)) for other in runs[1:]]
+        if pairs and all(_is_later(each, found) for each in pairs):
             lines = tuple(dict.fromkeys(_lines(runs[0])))
-            rest = with_it.first
-            return Cause(held.cause, held.advice, lines, tuple(tried), rest)
+            return Cause(held.cause, held.advice, lines, tuple(tried), pairs[0].first)
     return Cause("", "", (), tuple(tried), None)
 
 
+def _held_runs(program: "Program", held: "Held") -> "list[Run]":
+    """Runs with one thing held equal; only one, if the program does not use that thing.
+
+    Where its use cannot be noted there is a third run: two may be the same by chance.
+    """
+    from gradscope.commands.debugging.laws.runs import run
+
+    notes = held.begin is not None
+    runs: list[Run] = []
+    for number in (1, 2) if notes else (1, 2, 3):
+        _say(f"run {number} with {held.name} held equal")
+        runs.append(run(program, number, held))
+        if notes and not runs[0].noted:
+            break
+    return runs
+
+
 def _is_later(held: "Determinism", found: "Determinism") -> bool:
-    """Whether the runs no longer differ where they did."""
-    return held.first is None or held.place > found.place
+    """Whether runs no longer differ where they did."""
+    if held.first is None or found.first is None:
+        return held.first is None
+    one, other = (
+        (each.what, each.module, each.site.place, each.step) for each in (held.first, found.first)
+    )
+    return one != other and held.place > found.place
 
 
 def _lines(run: "Run") -> list[str]:

@@ -73,7 +73,7 @@ def _why(cause: Cause) -> list[str]:
             f"not found: the runs differ in the same place with each of these held equal: {tried}",
             "files that the program writes and reads, devices and child processes were not held",
         ]
-    lines = [f"{cause.words}: with that held equal, two runs do not differ there"]
+    lines = [f"{cause.words}: with that held equal, runs do not differ there"]
     lines += list(cause.lines[:LINES])
     lines.append(cause.advice)
     if cause.rest is not None:

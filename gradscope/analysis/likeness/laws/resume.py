@@ -188,7 +188,7 @@ def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterato
             what = "data, buffers or mode"
             yield Lost(what, how, *said, other.site, pair[0], seen=False)
         return
-    calls = [len(run.outputs(step)) for run, step in zip(runs, pair, strict=True)]
+    calls = [len(outputs) for outputs in _outputs(runs, pair)]
     if calls[0] != calls[1]:
         how = "the step has another number of results of calls"
         yield Lost("calls", how, f"{calls[0]}", f"{calls[1]}", site, pair[0], seen=True)
@@ -248,11 +248,21 @@ def _first_output(
     runs: tuple[StepStates, StepStates], pair: tuple[int, int]
 ) -> tuple[Measured, Measured] | None:
     """The first value that a call returned in one run only with these bits."""
-    sides = runs[0].outputs(pair[0]), runs[1].outputs(pair[1])
+    sides = _outputs(runs, pair)
     for (key, one), (others, other) in zip(*sides, strict=False):
         if key != others or one.content != other.content:
             return one, other
     return None
+
+
+def _outputs(
+    runs: tuple[StepStates, StepStates], pair: tuple[int, int]
+) -> tuple[list[tuple[Key, Measured]], list[tuple[Key, Measured]]]:
+    """What the calls of one step returned; of a first step, without what came before."""
+    one, other = runs[0].outputs(pair[0]), runs[1].outputs(pair[1])
+    if pair[1] == runs[1].ids[0] and len(other) > len(one):  # it builds and loads the model, too
+        other = other[-len(one) :] if one else []
+    return one, other
 
 
 def _numbers(one: Measured, other: Measured) -> str:

@@ -2,10 +2,10 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradscope.commands.debugging.laws.child import NOTHING
@@ -24,6 +24,15 @@ class Program:
     module: bool
     on: str
     folder: Path  # in which its traces are written
+    hashes: tuple[str, str] = field(default_factory=lambda: (_drawn(), _drawn()))
+    """PYTHONHASHSEED of the runs, unless the user set it: drawn, as Python draws it."""
+
+
+def _drawn() -> str:
+    return str(secrets.randbelow(1 << 32))
+
+
+HASHES = "PYTHONHASHSEED"
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,13 @@ class Run:
     output: str  # what it printed
 
 
-def run(program: Program, name: str, held: Held | None = None) -> Run:
-    """Run a program in a new process, and record it. Its output is kept, not shown."""
+def run(program: Program, number: int, held: Held | None = None) -> Run:
+    """Run a program in a new process, and record it. Its output is kept, not shown.
+
+    In runs with the same number Python hashes strings in the same way, unless that is what is held:
+    so a difference that follows from hashes is in each pair of runs, or in none.
+    """
+    name = f"run{number}" if held is None else f"run{number}-{held.name}"
     trace, notes = program.folder / f"{name}.json", program.folder / f"{name}.notes"
     for each in (trace, notes):
         each.unlink(missing_ok=True)
@@ -52,7 +66,11 @@ def run(program: Program, name: str, held: Held | None = None) -> Run:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **dict(held.variables if held else ())},
+            env={
+                HASHES: program.hashes[number % 2],
+                **os.environ,
+                **dict(held.variables if held else ()),
+            },
             preexec_fn=None if held is None else held.prepare,
             check=False,
         )
@@ -67,18 +85,6 @@ def run(program: Program, name: str, held: Held | None = None) -> Run:
 
 
 START = "import sys; from gradscope.commands.debugging.laws.child import main; main(sys.argv[1:])"
-
-
-def twice(
-    program: Program, say: Callable[[str], None], held: Held | None = None
-) -> tuple[Run, Run]:
-    """Two runs of a program, one after the other."""
-    found = []
-    for number in ("first", "second"):
-        name = number if held is None else f"{number}-{held.name}"
-        say(f"{number} run" + (f", with {held.name} held equal" if held else ""))
-        found.append(run(program, name, held))
-    return found[0], found[1]
 
 
 def _read(notes: Path) -> list[tuple[str, str]]:
