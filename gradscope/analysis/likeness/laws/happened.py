@@ -50,6 +50,8 @@ ACTS_COMPARED: Mapping[str, tuple[str, ...]] = {
 }
 """What the program did that is compared, and with what."""
 
+PYTORCH = "pytorch"
+
 Key = tuple[Hashable, ...]
 
 
@@ -107,7 +109,7 @@ class Happened:
         found: dict[str, list[Call]] = {}
         names = self._thread_names
         every = [(act.thread, self._act(act)) for act in self._acts]
-        every += [(op.thread, self._call(op)) for op in self.trace.rows(Op)]
+        every += [(op.thread, self._call(op)) for op in self._ops]
         for thread, call in sorted(every, key=lambda each: each[1].t):
             of_thread = found.setdefault(names.get(thread, ""), [])
             if call.op != NONE:
@@ -124,6 +126,15 @@ class Happened:
             seen[name] += 1
             found[row.id] = f"{name} {seen[name]}"
         return found
+
+    @property
+    def _ops(self) -> Iterator[Op]:
+        """The calls that each recording of this program has.
+
+        On PyTorch calls without a node are recorded only if something else shows them.
+        """
+        every = self.trace.meta.get("producer") != PYTORCH
+        return (op for op in self.trace.rows(Op) if every or op.node != NONE)
 
     @property
     def _acts(self) -> Iterator[Done[ActFacts]]:
@@ -179,6 +190,8 @@ class Happened:
             else []
         )
         for row, content in zip(rows.rows(), whole, strict=True):
+            if row.op != NONE and row.op not in self.numbers:
+                continue  # of a call that another recording may not have
             key, words, stack, module = self._about(row)
             seen[key] += 1
             op = row.op if row.place == Place.OP_OUTPUT else NONE
@@ -221,8 +234,8 @@ class Happened:
 
     def _about(self, row: Value) -> tuple[Key, str, int, str]:
         """What a value belongs to: its key, words, the line, and the module."""
-        place = Place(row.place)
-        if row.op != NONE and self.trace.table(Op).has(row.op):
+        place, key = Place(row.place), Key()
+        if row.op in self.numbers:
             op = self.trace.table(Op).row(row.op)
             key = "op", *self.numbers[row.op], int(place), row.index
             return key, f"output {row.index} of {op.name}", op.stack, self._module(op.module)

@@ -14,7 +14,9 @@ from gradscope.errors import UsageError
 from gradscope.trace.schema import (
     NONE,
     LoadedAct,
+    Op,
     ParameterSummary,
+    Phase,
     Place,
     StepAct,
     StepSummary,
@@ -114,14 +116,15 @@ class StepStates:
         }
 
     def outputs(self, step: int) -> list[tuple[Key, Measured]]:
-        """What the calls of a step returned: name, module and line of each call, and the value."""
+        """What the calls of a step returned, except the optimizer's own, each with its name."""
         return self._outputs.get(step, [])
 
     @cached_property
     def _outputs(self) -> Mapping[int, list[tuple[Key, Measured]]]:
         found: dict[int, list[tuple[Key, Measured]]] = {}
+        ops = self.trace.table(Op)
         for value in sorted(self.happened.values.values(), key=lambda each: each.t):
-            if value.op != NONE:
+            if value.op != NONE and ops.row(value.op).phase != Phase.OPTIMIZER:
                 key = value.words, value.module
                 found.setdefault(value.step, []).append((key, value))
         return found
@@ -163,8 +166,8 @@ def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterato
     if before:
         yield _of_leaves("parameters", before, runs, pair, site)
     elif larger:
-        sides = (f"{larger[0]} with norm {each[larger[0]]:.4g}" for each in sizes)
-        yield Lost("parameters", _before(larger), *sides, site, pair[0], seen=True)
+        a, b = (f"{larger[0]} with norm {each[larger[0]]:.4g}" for each in sizes)
+        yield Lost("parameters", _before(larger), a, b, site, pair[0], seen=True)
     rates = runs[0].rates(pair[0]), runs[1].rates(pair[1])
     if repr(rates[0]) != repr(rates[1]):
         one, other = (", ".join(str(rate) for of in side for rate in of) for side in rates)
@@ -175,18 +178,18 @@ def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterato
     if random:
         how = "the state of the engine's generator differs after the step"
         yield Lost("random state", how, "", "", site, pair[0], seen=True)
-    if data:
+    elif data:  # data that is drawn, and masks, follow from the generator
         yield _of_leaves("data", data, runs, pair, site)
     if before or larger or data:
         return  # what calls return, and gradients, follow from them
     apart = _first_output(runs, pair)
     if apart is not None:
         if not random:
-            one, other = apart
-            how = f"parameters are the same, and {one.words} is not"
-            said = _numbers(one, other), _numbers(other, one)
+            mine, theirs = apart
+            how = f"parameters are the same, and {mine.words} is not"
+            said = _numbers(mine, theirs), _numbers(theirs, mine)
             what = "data, buffers or mode"
-            yield Lost(what, how, *said, other.site, pair[0], seen=False)
+            yield Lost(what, how, *said, theirs.site, pair[0], seen=False)
         return
     calls = [len(outputs) for outputs in _outputs(runs, pair)]
     if calls[0] != calls[1]:
@@ -207,15 +210,15 @@ def _optimizer(
     grads = [name for name in names if repr(one[name].gradient) != repr(other[name].gradient)]
     if grads:
         how = f"the gradient of {_listed(grads)} differs, and nothing before it"
-        sides = [f"norm {each[grads[0]].gradient:.6g}" for each in (one, other)]
-        yield Lost("gradients", how, *sides, site, pair[0], seen=True)
+        a, b = (f"norm {each[grads[0]].gradient:.6g}" for each in (one, other))
+        yield Lost("gradients", how, a, b, site, pair[0], seen=True)
         return
     how = (
         f"the step moved {_listed(names)} differently, with the same parameters, gradients "
         "and learning rate"
     )
-    sides = [f"update {each[names[0]].update:.6g}" for each in (one, other)]
-    yield Lost("optimizer state", how, *sides, site, pair[0], seen=False)
+    a, b = (f"update {each[names[0]].update:.6g}" for each in (one, other))
+    yield Lost("optimizer state", how, a, b, site, pair[0], seen=False)
 
 
 def _other_leaves(
@@ -233,11 +236,11 @@ def _of_leaves(
     site: Site,
 ) -> Lost:
     trained = what == "parameters"
-    sides = [
+    a, b = (
         f"{names[0]} with norm {float(run.leaves(step, trained=trained)[names[0]][-1]):.9g}"
         for run, step in zip(runs, pair, strict=True)
-    ]
-    return Lost(what, _before(names), *sides, site, pair[0], seen=True)
+    )
+    return Lost(what, _before(names), a, b, site, pair[0], seen=True)
 
 
 def _before(names: list[str]) -> str:

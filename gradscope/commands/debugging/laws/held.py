@@ -87,8 +87,8 @@ def seed_all(note: Callable[[str], None]) -> None:
     random._urandom = urandom  # type: ignore[attr-defined]  # noqa: SLF001  read by SystemRandom
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002  the program's own generator
-    _note_draws(random, "random", random._inst, note)  # type: ignore[attr-defined]  # noqa: SLF001
-    _note_draws(np.random, "numpy.random", np.random.mtrand._rand, note)  # type: ignore[attr-defined]  # noqa: SLF001
+    _note_draws(random, "random", random._inst, note)  # noqa: SLF001
+    _note_draws(np.random, "numpy.random", np.random.mtrand._rand, note)  # noqa: SLF001
 
 
 def _note_draws(module: Any, name: str, generator: Any, note: Callable[[str], None]) -> None:
