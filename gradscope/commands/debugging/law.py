@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gradscope.commands.debugging.laws.held import Held
     from gradscope.commands.debugging.laws.runs import Program, Run
     from gradscope.scene.answers.answer import Answer
-    from gradscope.scene.timeline.law_answer import Cause
+    from gradscope.scene.timeline.law_answer import LawCause
 
 LAWS = ("determinism",)
 """Laws for which the program is run."""
@@ -68,7 +68,7 @@ def law(
     codes = runs[0].code, runs[1].code
     broken = found.first is not None or codes[0] != codes[1]
     asked = name, " ".join(script)
-    _show(law_answer(found, codes, why), asked, _Shown(json, plain, width), broken=broken)
+    _show(law_answer(found, codes, why), asked, _LawOutput(json, plain, width), broken=broken)
 
 
 def of_traces(
@@ -82,7 +82,7 @@ def of_traces(
     _check(name, (*LAWS, RESUME))
     one, other = load(paths[0]), load(paths[1])
     asked = name, f"{paths[0]} {paths[1]}"
-    shown = _Shown(json, plain, width)
+    shown = _LawOutput(json, plain, width)
     if name == RESUME:
         states = resumed(one, other)
         _show(resume_answer(states), asked, shown, broken=bool(states.lost))
@@ -98,7 +98,7 @@ def _check(name: str, laws: tuple[str, ...] = LAWS) -> None:
         raise UsageError(f"unknown law '{name}'; choose {' or '.join(laws)}")
 
 
-class _Shown(NamedTuple):
+class _LawOutput(NamedTuple):
     """How the answer is written."""
 
     json: bool
@@ -106,7 +106,7 @@ class _Shown(NamedTuple):
     width: int | None
 
 
-def _show(answer: "Answer", asked: tuple[str, str], shown: _Shown, *, broken: bool) -> None:
+def _show(answer: "Answer", asked: tuple[str, str], shown: _LawOutput, *, broken: bool) -> None:
     """Write the answer, and exit with 1 if the law is broken."""
     from gradscope.render.views.answers import answer_json, answer_lines
 
@@ -121,7 +121,7 @@ def _show(answer: "Answer", asked: tuple[str, str], shown: _Shown, *, broken: bo
 
 def _determinism(
     program: "Program", *, looks: bool
-) -> "tuple[Determinism, tuple[Run, Run], Cause | None]":
+) -> "tuple[Determinism, tuple[Run, Run], LawCause | None]":
     """The comparison of two runs, and the cause of their difference."""
     from gradscope.commands.debugging.laws.runs import run
 
@@ -135,10 +135,10 @@ def _determinism(
     return found, runs, _cause(program, found)
 
 
-def _cause(program: "Program", found: "Determinism") -> "Cause":
+def _cause(program: "Program", found: "Determinism") -> "LawCause":
     """What must be held equal for the difference to go, found by trying."""
     from gradscope.commands.debugging.laws.held import EVERY
-    from gradscope.scene.timeline.law_answer import Cause
+    from gradscope.scene.timeline.law_answer import LawCause
 
     tried = []
     for held in EVERY:
@@ -149,8 +149,8 @@ def _cause(program: "Program", found: "Determinism") -> "Cause":
         pairs = [_compared((runs[0], other)) for other in runs[1:]]
         if pairs and all(_is_later(each, found) for each in pairs):
             lines = tuple(dict.fromkeys(_lines(runs[0])))
-            return Cause(held.cause, held.advice, lines, tuple(tried), pairs[0].first)
-    return Cause("", "", (), tuple(tried), None)
+            return LawCause(held.cause, held.advice, lines, tuple(tried), pairs[0].first)
+    return LawCause("", "", (), tuple(tried), None)
 
 
 def _held_runs(program: "Program", held: "Held") -> "list[Run]":

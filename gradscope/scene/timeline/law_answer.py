@@ -13,7 +13,7 @@ from gradscope.trace.schema import NONE
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class LawCause:
     """Why two runs differed, as further runs showed."""
 
     words: str  # "" if none of what was tried is the cause
@@ -23,7 +23,7 @@ class Cause:
     rest: Parting | None  # what still differs, later, with it held equal
 
 
-def law_answer(found: Determinism, codes: tuple[int, int], cause: Cause | None) -> Answer:
+def law_answer(found: Determinism, codes: tuple[int, int], cause: LawCause | None) -> Answer:
     """The answer about two runs of a program, which should do the same."""
     first = found.first
     title = _same(found) if first is None else _differs(first)
@@ -51,7 +51,7 @@ def _differs(first: Parting) -> str:
     return f"two runs differ, first in {first.what}{module}{step}{at(first.site)}"
 
 
-def _facts(first: Parting, cause: Cause | None) -> list[tuple[str, str]]:
+def _facts(first: Parting, cause: LawCause | None) -> list[tuple[str, str]]:
     facts = [("first run", first.one), ("second run", first.other)]
     if first.site.text:
         facts.append(("line", first.site.text))
@@ -66,7 +66,7 @@ def _facts(first: Parting, cause: Cause | None) -> list[tuple[str, str]]:
     return facts
 
 
-def _why(cause: Cause) -> list[str]:
+def _why(cause: LawCause) -> list[str]:
     tried = ", ".join(cause.tried)
     if not cause.words:
         return [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.likeness.laws.happened import Call, Happened, Key, Measured
+from gradscope.analysis.likeness.laws.happened import Call, Happened, Key, MeasuredValue
 from gradscope.analysis.likeness.laws.nondeterministic import known
 from gradscope.trace.schema import NONE, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
@@ -174,7 +174,7 @@ def _value_that_differs(one: Happened, other: Happened, key: Key) -> Parting:
     )  # fmt: skip
 
 
-def _statistics(a: Measured, b: Measured) -> str:
+def _statistics(a: MeasuredValue, b: MeasuredValue) -> str:
     """What differs of a value."""
     pairs = zip(a.facts, b.facts, strict=True)
     apart = [
@@ -187,7 +187,7 @@ MOST = 3
 KINDS = "parameter", "leaf", "random"
 
 
-def _inputs(run: Happened, value: Measured) -> tuple[int, tuple[str, ...], str]:
+def _inputs(run: Happened, value: MeasuredValue) -> tuple[int, tuple[str, ...], str]:
     """Of a call with another output: inputs that earlier calls returned; others; its name."""
     if value.op == NONE:
         return 0, (), ""

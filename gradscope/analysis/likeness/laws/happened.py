@@ -51,6 +51,7 @@ ACTS_COMPARED: Mapping[str, tuple[str, ...]] = {
 """What the program did that is compared, and with what."""
 
 PYTORCH = "pytorch"
+LATEST = 1 << 62
 
 Key = tuple[Hashable, ...]
 
@@ -71,7 +72,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredValue:
     """A value: its statistics, or the hash of its bits."""
 
     t: int
@@ -174,10 +175,10 @@ class Happened:
     # -- values ---------------------------------------------------------------------------------
 
     @cached_property
-    def values(self) -> Mapping[Key, Measured]:
+    def values(self) -> Mapping[Key, MeasuredValue]:
         """Values by what they belong to, with the parameters after each step."""
         _ = self.calls  # which numbers them
-        found: dict[Key, Measured] = {}
+        found: dict[Key, MeasuredValue] = {}
         seen = Counter[Key]()
         rows = self.trace.table(Value)
         whole = (
@@ -196,17 +197,17 @@ class Happened:
             seen[key] += 1
             op = row.op if row.place == Place.OP_OUTPUT else NONE
             facts = tuple((name, getattr(row, name)) for name in (*COUNTS, *MEASURES))
-            found[*key, seen[key]] = Measured(
+            found[*key, seen[key]] = MeasuredValue(
                 self._time(row), tuple(content), facts, words, op,
                 module, self._site(row, stack), self._step(row.step),
             )  # fmt: skip
         return {**found, **self._parameters(), **self._random_states()}
 
-    def _random_states(self) -> dict[Key, Measured]:
+    def _random_states(self) -> dict[Key, MeasuredValue]:
         """The state of the engine's random generator after each step of an optimizer."""
         acts = self.trace.once(Acts)
         return {
-            ("random", place): Measured(
+            ("random", place): MeasuredValue(
                 act.t, (act.facts.random,), (), "the state of the engine's random generator", NONE,
                 "", acts.site(act), self._step(act.step),
             )
@@ -219,17 +220,18 @@ class Happened:
             table = self.trace.table(Op)
             return int(table["begin"][table.index(row.op)])
         if row.place == Place.LEAF and row.tensor in self._passed:
-            times = self._passed[row.tensor]
-            return times[max(bisect_right(times, row.t) - 1, 0)] - 1
+            calls = self._passed[row.tensor]
+            begin, end = calls[max(bisect_right(calls, (row.t, LATEST)) - 1, 0)]
+            return begin - 1 if row.t <= end or row.t < begin else row.t
         return row.t
 
     @cached_property
-    def _passed(self) -> Mapping[int, list[int]]:
-        """When each tensor was passed to a call."""
-        found: dict[int, list[int]] = {}
+    def _passed(self) -> Mapping[int, list[tuple[int, int]]]:
+        """The begin and end of the calls that each tensor was passed to."""
+        found: dict[int, list[tuple[int, int]]] = {}
         for op in sorted(self.trace.rows(Op), key=lambda op: op.begin):
             for tensor in op.inputs:
-                found.setdefault(tensor, []).append(op.begin)
+                found.setdefault(tensor, []).append((op.begin, op.end))
         return found
 
     def _about(self, row: Value) -> tuple[Key, str, int, str]:
@@ -300,17 +302,17 @@ class Happened:
         row = table.row(tensor)
         return row.name or f"a tensor {row.dtype} {list(row.shape)}"
 
-    def _parameters(self) -> dict[Key, Measured]:
+    def _parameters(self) -> dict[Key, MeasuredValue]:
         """The parameters after each step that was measured."""
         ends = {row.id: (row.number, row.end) for row in self.trace.rows(Step)}
-        found: dict[Key, Measured] = {}
+        found: dict[Key, MeasuredValue] = {}
         seen = Counter[Key]()
         for row in self.trace.rows(ParameterSummary):
             number, end = ends.get(row.step, (NONE, NONE))
             key: Key = "parameter", number, self._leaf(row.tensor)
             seen[key] += 1
             sizes = np.array([row.weight, row.gradient]).view(np.int64).tolist()
-            found[*key, seen[key]] = Measured(
+            found[*key, seen[key]] = MeasuredValue(
                 end, (row.bits, *sizes),
                 (("norm", row.weight), ("norm of its gradient", row.gradient)),
                 f"{self._leaf(row.tensor)} after step {number}", NONE, "", Site(), number,

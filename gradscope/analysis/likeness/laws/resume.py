@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.likeness.laws.happened import Happened, Key, Measured
+from gradscope.analysis.likeness.laws.happened import Happened, Key, MeasuredValue
 from gradscope.analysis.program.acts import Acts
 from gradscope.errors import UsageError
 from gradscope.trace.schema import (
@@ -115,13 +115,13 @@ class StepStates:
             if row.step == step and table.has(row.tensor)
         }
 
-    def outputs(self, step: int) -> list[tuple[Key, Measured]]:
+    def outputs(self, step: int) -> list[tuple[Key, MeasuredValue]]:
         """What the calls of a step returned, except the optimizer's own, each with its name."""
         return self._outputs.get(step, [])
 
     @cached_property
-    def _outputs(self) -> Mapping[int, list[tuple[Key, Measured]]]:
-        found: dict[int, list[tuple[Key, Measured]]] = {}
+    def _outputs(self) -> Mapping[int, list[tuple[Key, MeasuredValue]]]:
+        found: dict[int, list[tuple[Key, MeasuredValue]]] = {}
         ops = self.trace.table(Op)
         for value in sorted(self.happened.values.values(), key=lambda each: each.t):
             if value.op != NONE and ops.row(value.op).phase != Phase.OPTIMIZER:
@@ -249,7 +249,7 @@ def _before(names: list[str]) -> str:
 
 def _first_output(
     runs: tuple[StepStates, StepStates], pair: tuple[int, int]
-) -> tuple[Measured, Measured] | None:
+) -> tuple[MeasuredValue, MeasuredValue] | None:
     """The first value that a call returned in one run only with these bits."""
     sides = _outputs(runs, pair)
     for (key, one), (others, other) in zip(*sides, strict=False):
@@ -260,7 +260,7 @@ def _first_output(
 
 def _outputs(
     runs: tuple[StepStates, StepStates], pair: tuple[int, int]
-) -> tuple[list[tuple[Key, Measured]], list[tuple[Key, Measured]]]:
+) -> tuple[list[tuple[Key, MeasuredValue]], list[tuple[Key, MeasuredValue]]]:
     """What the calls of one step returned; of a first step, without what came before."""
     one, other = runs[0].outputs(pair[0]), runs[1].outputs(pair[1])
     if pair[1] == runs[1].ids[0] and len(other) > len(one):  # it builds and loads the model, too
@@ -268,7 +268,7 @@ def _outputs(
     return one, other
 
 
-def _numbers(one: Measured, other: Measured) -> str:
+def _numbers(one: MeasuredValue, other: MeasuredValue) -> str:
     pairs = zip(one.facts, other.facts, strict=True)
     apart = [f"{name} {value:.9g}" for (name, value), (_, of) in pairs if repr(value) != repr(of)]
     return ", ".join(apart[:2])
