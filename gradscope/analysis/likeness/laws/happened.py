@@ -51,7 +51,6 @@ ACTS_COMPARED: Mapping[str, tuple[str, ...]] = {
 """What the program did that is compared, and with what."""
 
 PYTORCH = "pytorch"
-LATEST = 1 << 62
 
 Key = tuple[Hashable, ...]
 
@@ -220,19 +219,25 @@ class Happened:
             table = self.trace.table(Op)
             return int(table["begin"][table.index(row.op)])
         if row.place == Place.LEAF and row.tensor in self._passed:
-            calls = self._passed[row.tensor]
-            begin, end = calls[max(bisect_right(calls, (row.t, LATEST)) - 1, 0)]
-            return begin - 1 if row.t <= end or row.t < begin else row.t
+            times = self._passed[row.tensor]
+            began = times[max(bisect_right(times, row.t) - 1, 0)]
+            backwards = bisect_right(self._backwards, row.t) - bisect_right(self._backwards, began)
+            return row.t if backwards > 0 else began - 1
         return row.t
 
     @cached_property
-    def _passed(self) -> Mapping[int, list[tuple[int, int]]]:
-        """The begin and end of the calls that each tensor was passed to."""
-        found: dict[int, list[tuple[int, int]]] = {}
+    def _passed(self) -> Mapping[int, list[int]]:
+        """When each tensor was passed to calls."""
+        found: dict[int, list[int]] = {}
         for op in sorted(self.trace.rows(Op), key=lambda op: op.begin):
             for tensor in op.inputs:
-                found.setdefault(tensor, []).append((op.begin, op.end))
+                found.setdefault(tensor, []).append(op.begin)
         return found
+
+    @cached_property
+    def _backwards(self) -> list[int]:
+        """When backwards began: a leaf measured after one was changed since its last call."""
+        return sorted(self.trace.table(GraphTask)["begin"].tolist())
 
     def _about(self, row: Value) -> tuple[Key, str, int, str]:
         """What a value belongs to: its key, words, the line, and the module."""
