@@ -1,6 +1,5 @@
-"""The child process of `gradscope law`: holds one thing equal, then records the program."""
+"""In the child process of `gradscope law`: hold one thing equal, before the program is recorded."""
 
-import sys
 from pathlib import Path
 
 from gradscope.commands.debugging.laws.held import EVERY, lines_noted
@@ -8,9 +7,11 @@ from gradscope.commands.debugging.laws.held import EVERY, lines_noted
 NOTHING = "nothing"
 
 
-def main(arguments: list[str]) -> None:
-    """Record a program: what is held, the file of notes, and a command line of `trace`."""
-    from gradscope.cli import main as gradscope
+def prepared(arguments: list[str]) -> list[str]:
+    """Hold what is named, and return the command line of gradscope that records the program.
+
+    The arguments are the name of what is held, the file of notes, and options of `trace`.
+    """
     from gradscope.record.acts.numbers.summaries.step_summaries import measure_every_step
 
     name, notes, *command = arguments
@@ -18,8 +19,4 @@ def main(arguments: list[str]) -> None:
     measure_every_step()
     if held is not None and held.begin is not None:
         held.begin(lines_noted(Path(notes)))
-    gradscope(["trace", *command])
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return ["trace", *command]

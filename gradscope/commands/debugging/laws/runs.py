@@ -84,7 +84,12 @@ def run(program: Program, number: int, held: Held | None = None) -> Run:
     return Run(trace, ended.returncode, tuple(_read(notes)), output)
 
 
-START = "import sys; from gradscope.commands.debugging.laws.child import main; main(sys.argv[1:])"
+START = """
+import sys
+from gradscope import cli
+from gradscope.commands.debugging.laws.child import prepared
+cli.main(prepared(sys.argv[1:]))
+"""
 
 
 def _read(notes: Path) -> list[tuple[str, str]]:
