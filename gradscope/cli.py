@@ -17,6 +17,7 @@ from gradscope import __version__
 from gradscope.commands.check import check
 from gradscope.commands.debugging.dap import dap
 from gradscope.commands.debugging.debug import debug
+from gradscope.commands.debugging.law import law
 from gradscope.commands.debugging.mcp import mcp
 from gradscope.commands.debugging.verify import verify
 from gradscope.commands.diff import diff
@@ -108,6 +109,12 @@ _add(info, "gradscope info trace.json")
 _add(redact, "gradscope redact -o safe.json trace.json", "gradscope redact -o safe.html trace.json")
 _add(check, "gradscope check trace.json")
 _add(verify, "gradscope verify trace.json")
+_add(
+    law,
+    "gradscope law determinism train.py --epochs 1",
+    context_settings={"allow_interspersed_args": False},
+    no_args_is_help=True,
+)
 _add(merge, "gradscope merge -o all.json trace.rank*.json", no_args_is_help=True)
 _add(
     audit,

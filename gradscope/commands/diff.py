@@ -20,6 +20,14 @@ def diff(
     atol: Annotated[
         float, typer.Option(help="Absolute tolerance of values.", min=0.0, metavar="X")
     ] = 1e-6,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            help="Show where a law is broken: determinism (two runs that should be the same) or "
+            "resume (a whole run, and one that was resumed from its checkpoint).",
+            metavar="LAW",
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Write the result as JSON instead of text.")
     ] = False,
@@ -27,6 +35,11 @@ def diff(
     width: Width = None,
 ) -> None:
     """Show what changed between two traces."""
+    if law is not None:
+        from gradscope.commands.debugging.law import of_traces
+
+        of_traces(law, (one, other), json=json, plain=plain, width=width)
+        return
     from gradscope.analysis.likeness import Tolerance, compare
     from gradscope.render.reports.comparison_json import comparison_json
     from gradscope.render.views.differences import differences_lines

@@ -63,6 +63,11 @@ SUMMARIES = "summaries"
 """The purpose of this work in `meta.own_time`."""
 
 
+def measure_every_step() -> None:
+    """Measure the parameters in every step of recordings that begin later in this process."""
+    PARAMETERS["share"] = LOSSES["share"] = 0
+
+
 class MeasuresOnDevices(Protocol):
     """Measures tensors on devices without waiting for them."""
 

@@ -1,0 +1,1 @@
+"""Runs that `gradscope law` compares: child processes, and what is held equal in them."""

@@ -1,0 +1,98 @@
+"""Runs of a program in processes of their own, recorded, with something held equal or nothing."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradscope.commands.debugging.laws.child import NOTHING
+from gradscope.commands.debugging.laws.held import Held
+from gradscope.errors import RecordingError
+
+TAIL = 12
+"""Number of last lines of a failed run that are shown."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and how it is recorded."""
+
+    script: tuple[str, ...]  # with its arguments
+    module: bool
+    on: str
+    folder: Path  # in which its traces are written
+    hashes: tuple[str, str] = field(default_factory=lambda: (_drawn(), _drawn()))
+    """PYTHONHASHSEED of the runs, unless the user set it: drawn, as Python draws it."""
+
+
+def _drawn() -> str:
+    return str(secrets.randbelow(1 << 32))
+
+
+HASHES = "PYTHONHASHSEED"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded run."""
+
+    trace: Path
+    code: int
+    noted: tuple[tuple[str, str], ...]  # calls of what was held, and their lines
+    output: str  # what it printed
+
+
+def run(program: Program, number: int, held: Held | None = None) -> Run:
+    """Run a program in a new process, and record it. Its output is kept, not shown.
+
+    In runs with the same number Python hashes strings in the same way, unless that is what is held:
+    so a difference that follows from hashes is in each pair of runs, or in none.
+    """
+    name = f"run{number}" if held is None else f"run{number}-{held.name}"
+    trace, notes = program.folder / f"{name}.json", program.folder / f"{name}.notes"
+    for each in (trace, notes):
+        each.unlink(missing_ok=True)
+    command = [
+        sys.executable, "-c", START, NOTHING if held is None else held.name, str(notes),
+        "--quiet", "--level", "values", "--on", program.on, "-o", str(trace),
+        *(["-m"] if program.module else []), *program.script,
+    ]  # fmt: skip
+    with (program.folder / f"{name}.out").open("wb+") as out:
+        ended = subprocess.run(  # noqa: S603  the user's own program
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={
+                HASHES: program.hashes[number % 2],
+                **os.environ,
+                **dict(held.variables if held else ()),
+            },
+            preexec_fn=None if held is None else held.prepare,
+            check=False,
+        )
+        out.seek(0)
+        output = out.read().decode(errors="replace")
+    if not trace.exists():
+        last = "\n".join(output.splitlines()[-TAIL:])
+        raise RecordingError(
+            f"the program ended with {ended.returncode} before it was recorded: {last}"
+        )
+    return Run(trace, ended.returncode, tuple(_read(notes)), output)
+
+
+START = """
+import sys
+from gradscope import cli
+from gradscope.commands.debugging.laws.child import prepared
+cli.main(prepared(sys.argv[1:]))
+"""
+
+
+def _read(notes: Path) -> list[tuple[str, str]]:
+    if not notes.is_file():
+        return []
+    return [(what, place) for what, place in map(json.loads, notes.read_text().splitlines())]
