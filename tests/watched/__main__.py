@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from tests.watched.environments import HOUSE, Environment, environments
+from tests.watched.environments import HOUSE, Environment, environment_of
 from tests.watched.program import Program, programs
 from tests.watched.running import LEVELS, Outcome, differences, run
 
@@ -35,9 +35,8 @@ def main() -> int:
     options = asked.parse_args()
     folder: Path = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    places = list(environments(folder))
     pairs = [
-        (program, next(place for place in places if place.has(program)))
+        (program, environment_of(program, folder))
         for program in programs()
         if not options.names or {*options.names} & {program.name, *program.words("needs")}
     ]

@@ -12,9 +12,8 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from tests.matrix.cells import HOUSE, interpreter
@@ -47,14 +46,25 @@ class Environment:
         return all(module in self.versions for module in ["torch", *program.words("needs")])
 
 
-def environments(folder: Path) -> Iterator[Environment]:
-    """This one, and the one of torchvision, which is made if it is not there."""
-    yield Environment(sys.executable)
-    yield Environment(vision(folder))
+def environment_of(program: Program, folder: Path) -> Environment:
+    """Where a program runs: here, or in the environment of torchvision, made if none is there."""
+    if here().has(program):
+        return here()
+    apart = vision(folder)
+    if not apart.has(program):
+        raise LookupError(f"{program.name} needs {', '.join(program.words('needs'))}")
+    return apart
 
 
-def vision(folder: Path) -> str:
-    """The Python of the environment of torchvision."""
+@cache
+def here() -> Environment:
+    """This one."""
+    return Environment(sys.executable)
+
+
+@cache
+def vision(folder: Path) -> Environment:
+    """The environment of torchvision."""
     told = tomllib.loads((HOUSE / "pyproject.toml").read_text("utf-8"))
     pytorch, *others = told["project"]["optional-dependencies"]["vision"]
     version = pytorch.removeprefix("torch==")
@@ -63,4 +73,4 @@ def vision(folder: Path) -> str:
     python = interpreter(sys.executable, place, folder / f"vision-{version}")
     install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps"]
     subprocess.run([*install, *others], check=True)
-    return python
+    return Environment(python)
