@@ -28,7 +28,6 @@ from gradscope.record.process.claim import (
     ALREADY,
     Claim,
     claimed,
-    complain,
     current,
     release,
     taken_over,
@@ -38,6 +37,7 @@ from gradscope.record.process.pace import CALM
 from gradscope.record.process.periodic_flush import PERIOD, Pulse
 from gradscope.record.process.ranks import this_process
 from gradscope.record.process.sudden_ends import SuddenEnds
+from gradscope.record.process.trace_file import complain
 from gradscope.record.script.exception_row import write_exception
 from gradscope.record.script.handlers import Handlers
 from gradscope.record.script.tracebacks import described

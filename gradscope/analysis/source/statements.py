@@ -69,11 +69,19 @@ def rebound(trace: Trace) -> list[InSource[Idle]]:
     return [each for each in every if each.found.what == "rebound"]
 
 
-def own_methods(tree: ast.Module) -> Iterator[str]:
-    """The names of methods that the file defines: one with PyTorch's name may do something else."""
+class OwnMethod(NamedTuple):
+    """A method of a class of the program. If PyTorch has its name, it may do something else."""
+
+    line: int
+    name: str
+
+
+def own_methods(tree: ast.Module) -> Iterator[OwnMethod]:
+    """The methods that the file defines."""
     for each in ast.walk(tree):
         if isinstance(each, ast.ClassDef):
-            yield from (part.name for part in each.body if isinstance(part, ast.FunctionDef))
+            methods = [part for part in each.body if isinstance(part, ast.FunctionDef)]
+            yield from (OwnMethod(part.lineno, part.name) for part in methods)
 
 
 def _is_about_torch(tree: ast.Module) -> bool:

@@ -5,8 +5,6 @@ Two recordings at once would both change the engine, and each would undo the oth
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,9 +52,3 @@ def release(claim: Claim | None) -> None:
 
 
 ALREADY = "another recording is active in this process; stop it before starting one"
-
-
-def complain(text: str) -> None:
-    """Print that a trace is incomplete. Nothing is raised, because the program continues."""
-    with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"gradscope: {text}; the program continues\n")

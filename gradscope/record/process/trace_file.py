@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from gradscope.errors import (
@@ -98,3 +100,9 @@ def _holder(path: Path) -> str:
         return f"process {holder}"
     command = visible(" ".join(words.rstrip("\0").split("\0")), 100)
     return f"process {holder}" + f" ({command})" * bool(command)
+
+
+def complain(text: str) -> None:
+    """Print that a trace is incomplete. Nothing is raised, because the program continues."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"gradscope: {text}; the program continues\n")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.likeness.laws.determinism import Determinism, Parting
-from gradscope.analysis.likeness.laws.resume import Lost, Resumed
+from gradscope.analysis.likeness.laws.resume import NotRestored, Resumed
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import plural
 from gradscope.trace.schema import NONE
@@ -144,7 +144,7 @@ UNSEEN = (
 )
 
 
-def _lost_lines(lost: Lost) -> list[str]:
+def _lost_lines(lost: NotRestored) -> list[str]:
     lines = [f"{lost.how}{at(lost.site)}"]
     if lost.one or lost.other:
         lines.append(f"whole run: {lost.one}; resumed: {lost.other}")

@@ -84,8 +84,8 @@ class MeasuredValue:
     step: int
 
 
-class Happened:
-    """The calls, values and parameters of a trace."""
+class HappenedCalls:
+    """The calls and acts of a trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -171,7 +171,9 @@ class Happened:
         table = self.trace.table(Step)
         return int(table["number"][table.index(step)]) if table.has(step) else NONE
 
-    # -- values ---------------------------------------------------------------------------------
+
+class Happened(HappenedCalls):
+    """The calls, values and parameters of a trace."""
 
     @cached_property
     def values(self) -> Mapping[Key, MeasuredValue]:

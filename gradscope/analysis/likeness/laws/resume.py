@@ -27,7 +27,7 @@ from gradscope.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class NotRestored:
     """A state that the resumed run does not have."""
 
     what: str  # "parameters"
@@ -47,7 +47,7 @@ class Resumed:
     steps: int  # steps that were compared
     values: int
     hashes: int
-    lost: tuple[Lost, ...]
+    lost: tuple[NotRestored, ...]
     loads: tuple[Site, ...]  # lines of the resumed run that load a module's state
 
 
@@ -140,7 +140,7 @@ def resumed(whole: Trace, rest: Trace) -> Resumed:
             f"{len(runs[1].ids)} steps of optimizers, the first {len(runs[0].ids)}"
         )
     pairs = list(zip(runs[0].ids[offset:], runs[1].ids, strict=True))
-    lost, values, hashes, steps = list[Lost](), 0, 0, 0
+    lost, values, hashes, steps = list[NotRestored](), 0, 0, 0
     for pair in pairs:
         steps += 1
         found = list(_lost(runs, pair))
@@ -154,7 +154,7 @@ def resumed(whole: Trace, rest: Trace) -> Resumed:
     return Resumed(offset, steps, values, hashes, tuple(lost), tuple(loads))
 
 
-def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterator[Lost]:
+def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterator[NotRestored]:
     """What differs in one step, without what follows from it."""
     before = _other_leaves(runs, pair, trained=True)
     sizes = runs[0].sizes(pair[0]), runs[1].sizes(pair[1])
@@ -167,17 +167,17 @@ def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterato
         yield _of_leaves("parameters", before, runs, pair, site)
     elif larger:
         a, b = (f"{larger[0]} with norm {each[larger[0]]:.4g}" for each in sizes)
-        yield Lost("parameters", _before(larger), a, b, site, pair[0], seen=True)
+        yield NotRestored("parameters", _before(larger), a, b, site, pair[0], seen=True)
     rates = runs[0].rates(pair[0]), runs[1].rates(pair[1])
     if repr(rates[0]) != repr(rates[1]):
         one, other = (", ".join(str(rate) for of in side for rate in of) for side in rates)
         how = "the step's learning rate differs: the scheduler, or the optimizer's groups"
-        yield Lost("learning rate", how, one, other, site, pair[0], seen=True)
+        yield NotRestored("learning rate", how, one, other, site, pair[0], seen=True)
     states = runs[0].random(pair[0]), runs[1].random(pair[1])
     random = bool(states[0] and states[1]) and states[0] != states[1]
     if random:
         how = "the state of the engine's generator differs after the step"
-        yield Lost("random state", how, "", "", site, pair[0], seen=True)
+        yield NotRestored("random state", how, "", "", site, pair[0], seen=True)
     elif data:  # data that is drawn, and masks, follow from the generator
         yield _of_leaves("data", data, runs, pair, site)
     if before or larger or data:
@@ -189,19 +189,19 @@ def _lost(runs: tuple[StepStates, StepStates], pair: tuple[int, int]) -> Iterato
             how = f"parameters are the same, and {mine.words} is not"
             said = _numbers(mine, theirs), _numbers(theirs, mine)
             what = "data, buffers or mode"
-            yield Lost(what, how, *said, theirs.site, pair[0], seen=False)
+            yield NotRestored(what, how, *said, theirs.site, pair[0], seen=False)
         return
     calls = [len(outputs) for outputs in _outputs(runs, pair)]
     if calls[0] != calls[1]:
         how = "the step has another number of results of calls"
-        yield Lost("calls", how, f"{calls[0]}", f"{calls[1]}", site, pair[0], seen=True)
+        yield NotRestored("calls", how, f"{calls[0]}", f"{calls[1]}", site, pair[0], seen=True)
     elif repr(rates[0]) == repr(rates[1]):
         yield from _optimizer(runs, pair, site)
 
 
 def _optimizer(
     runs: tuple[StepStates, StepStates], pair: tuple[int, int], site: Site
-) -> Iterator[Lost]:
+) -> Iterator[NotRestored]:
     """An optimizer that moved a parameter differently, with the same gradient and rate."""
     one, other = runs[0].parameters(pair[0]), runs[1].parameters(pair[1])
     names = [name for name in one if name in other and one[name].bits != other[name].bits]
@@ -211,14 +211,14 @@ def _optimizer(
     if grads:
         how = f"the gradient of {_listed(grads)} differs, and nothing before it"
         a, b = (f"norm {each[grads[0]].gradient:.6g}" for each in (one, other))
-        yield Lost("gradients", how, a, b, site, pair[0], seen=True)
+        yield NotRestored("gradients", how, a, b, site, pair[0], seen=True)
         return
     how = (
         f"the step moved {_listed(names)} differently, with the same parameters, gradients "
         "and learning rate"
     )
     a, b = (f"update {each[names[0]].update:.6g}" for each in (one, other))
-    yield Lost("optimizer state", how, a, b, site, pair[0], seen=False)
+    yield NotRestored("optimizer state", how, a, b, site, pair[0], seen=False)
 
 
 def _other_leaves(
@@ -234,13 +234,13 @@ def _of_leaves(
     runs: tuple[StepStates, StepStates],
     pair: tuple[int, int],
     site: Site,
-) -> Lost:
+) -> NotRestored:
     trained = what == "parameters"
     a, b = (
         f"{names[0]} with norm {float(run.leaves(step, trained=trained)[names[0]][-1]):.9g}"
         for run, step in zip(runs, pair, strict=True)
     )
-    return Lost(what, _before(names), a, b, site, pair[0], seen=True)
+    return NotRestored(what, _before(names), a, b, site, pair[0], seen=True)
 
 
 def _before(names: list[str]) -> str:

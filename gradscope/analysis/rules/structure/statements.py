@@ -51,7 +51,7 @@ def no_effect(trace: Trace) -> Iterator[Found]:
         model.eval()
     """
     acts, sources = trace.once(Acts), trace.once(SourceFiles)
-    own = {each.found for each in sources.each(own_methods)}
+    own = {each.found.name for each in sources.each(own_methods)}
     for each in sources.each(idle_statements):
         if each.found.what == "dropped" and each.found.name in own:
             continue

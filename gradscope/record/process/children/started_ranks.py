@@ -14,25 +14,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from multiprocessing import get_all_start_methods, get_start_method
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from gradscope.errors import GradscopeError, fault_text, leave_no_frame
-from gradscope.record.process.claim import complain, current
+from gradscope.errors import GradscopeError, RecordingError, fault_text, leave_no_frame
 from gradscope.record.process.ranks import ENDINGS, Rank, is_rank, this_process, writing_to
-from gradscope.record.process.trace_file import trace_file
+from gradscope.record.process.trace_file import complain, trace_file
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import Meta
 from gradscope.trace.writer import FileWriter
 from gradscope.watch.in_place.standing_in import passed_over
-
-if TYPE_CHECKING:
-    from gradscope.record.recording import Options, Recording
-    from gradscope.record.source import WatchableEngine
 
 SPAWN = "torch.multiprocessing.spawn"
 """The module whose processes call their first argument."""
@@ -40,23 +35,35 @@ SPAWN = "torch.multiprocessing.spawn"
 JOINS = "init_process_group"
 
 
+class RecordedProcess(Protocol):
+    """The recording of a process, which can be made again in a child."""
+
+    options: Any
+    engine: Any
+    writer: Any
+
+    def __init__(self, writer: Any, options: Any, engine: Any) -> None: ...
+
+    def start(self) -> Any:
+        """Start recording."""
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """Stop recording, after this error."""
+
+
 class StartedRanks:
     """Makes the processes that a program starts record themselves if they become ranks."""
 
-    def __init__(
-        self, path: Path, options: Options, engine: WatchableEngine, begin: BeginsRecording
-    ) -> None:
-        self._path = path
-        self._how = options, type(engine), begin
+    def __init__(self, recording: RecordedProcess) -> None:
+        self._path: Path = recording.writer.path
+        self._recording = type(recording), recording.options, type(recording.engine)
         self._since = time.time()
 
     @classmethod
-    def of(cls, recording: Recording) -> StartedRanks | None:
+    def of(cls, recording: RecordedProcess) -> StartedRanks | None:
         """Those of a recording, if it has a file and is not itself that of a rank."""
-        writer = recording.writer
-        if not isinstance(writer, FileWriter) or this_process().is_one_of_several:
-            return None
-        return cls(writer.path, recording.options, recording.engine, type(recording))
+        has_file = isinstance(recording.writer, FileWriter)
+        return cls(recording) if has_file and not this_process().is_one_of_several else None
 
     @contextmanager
     def replacing(self, process: Any) -> Iterator[None]:
@@ -67,9 +74,9 @@ class StartedRanks:
         own = vars(process)
         target, given = kept = own.get("_target"), own.get("_args", ())
         if getattr(target, "__module__", "") == SPAWN and given and callable(given[0]):
-            own["_args"] = (RankFunction(given[0], self._path, *self._how), *given[1:])
+            own["_args"] = (RankFunction(given[0], self._path, *self._recording), *given[1:])
         elif callable(target):
-            own["_target"] = RankFunction(target, self._path, *self._how)
+            own["_target"] = RankFunction(target, self._path, *self._recording)
         try:
             yield
         finally:
@@ -98,20 +105,20 @@ class RankFunction:
         self,
         function: Callable[..., Any],
         path: Path,
-        options: Options,
-        engine: type[WatchableEngine],
-        begin: BeginsRecording,
+        recording: type[RecordedProcess],
+        options: Any,
+        engine: type[Any],
     ) -> None:
         self._function = function
         self._path = path
+        self._recording = recording
         self._options = options
         self._engine = engine
-        self._begin = begin
 
     @passed_over
     def __call__(self, *given: Any, **more: Any) -> Any:
         """Call the function."""
-        recorded: list[Recording] = []
+        recorded: list[RecordedProcess] = []
         _watch_joining(self._function, lambda: self._joined(recorded))
         failed: BaseException | None = None
         try:
@@ -124,9 +131,9 @@ class RankFunction:
             for recording in recorded:
                 recording.stop(failed)
 
-    def _joined(self, recorded: list[Recording]) -> None:
+    def _joined(self, recorded: list[RecordedProcess]) -> None:
         """Begin to record: the process is a rank now."""
-        if recorded or current() is not None:
+        if recorded:
             return
         try:
             distributed = sys.modules["torch.distributed"]
@@ -134,12 +141,12 @@ class RankFunction:
             file = writing_to(self._path).file(self._path)
             options = self._options
             writer, _ = trace_file(file, None, options.max_bytes, options.keep)
-            recorded.append(self._begin(writer, options, self._engine()).start())
+            recording = self._recording(writer, options, self._engine())
+            with suppress(RecordingError):  # the function records itself
+                recording.start()
+                recorded.append(recording)
         except Exception as error:  # noqa: BLE001  the program must go on
             complain(f"this rank is not recorded: {fault_text(error)}")
-
-
-BeginsRecording = Callable[[Any, "Options", "WatchableEngine"], "Recording"]
 
 
 def _is_forked(process: Any) -> bool:
