@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from typing import NamedTuple
 
 SHARE = 50
 """Flushes before the program waits take at most one part in this many of the time."""
@@ -15,6 +17,38 @@ SOON, CALM = 50_000_000, 750_000_000
 
 SELDOM = 100
 """While steps are left out, the wait is at least one part in this many of the time so far."""
+
+
+class Moment(NamedTuple):
+    """A time on the clock, how long this thread has computed by then, and how often it waited."""
+
+    clock: int  # ns
+    computed: int  # ns
+    waits: int | None  # None: the system does not count them by thread
+
+
+def moment() -> Moment:
+    return Moment(time.perf_counter_ns(), time.thread_time_ns(), _waits())
+
+
+def _waits() -> int | None:
+    """Number of times that this thread gave up the processor: for a disk, or for a lock."""
+    if sys.platform != "linux":
+        return None
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
+def spent(began: Moment, ended: Moment) -> int:
+    """Nanoseconds that work took of the program's time.
+
+    Other processes may have taken the processor meanwhile. That does not count: on a busy machine
+    the program itself is slower by the same factor.
+    """
+    if began.waits is None or ended.waits != began.waits:
+        return ended.clock - began.clock
+    return ended.computed - began.computed
 
 
 class FlushPace:
@@ -48,5 +82,5 @@ class FlushPace:
         return self._left > (-ACCOUNT if is_new else 0)
 
     def took(self, nanoseconds: int) -> None:
-        """A flush before the program waited took this long."""
+        """A flush before the program waited took this long, see `spent`."""
         self._left -= nanoseconds
