@@ -64,7 +64,7 @@ class FlushPace:
         self.is_seldom = False
         """Whether only summaries of steps are waiting. Each flush makes a file larger, so the waits
         become longer in a long run."""
-        self._left, self._looked = ACCOUNT, start
+        self._left, self._looked, self._is_first = ACCOUNT, start, True
 
     def is_due(self) -> bool:
         """Whether the wait is over. If so, the next wait is four times as long."""
@@ -82,5 +82,11 @@ class FlushPace:
         return self._left > (-ACCOUNT if is_new else 0)
 
     def took(self, nanoseconds: int) -> None:
-        """A flush before the program waited took this long, see `spent`."""
+        """A flush before the program waited took this long, see `spent`.
+
+        The first one writes much that is written once, in a thread of its own that a busy machine
+        lets wait. It takes at most half of the account, or there would be none for a long time.
+        """
+        if self._is_first:
+            nanoseconds, self._is_first = min(nanoseconds, ACCOUNT // 2), False
         self._left -= nanoseconds

@@ -139,6 +139,15 @@ def test_new_calls_are_written_when_the_account_is_empty_but_not_for_ever() -> N
     assert flushes(pace, now, 1000, is_new=True) <= ACCOUNT // FLUSH + 5
 
 
+def test_a_first_flush_that_takes_long_leaves_time_for_others() -> None:
+    pace = FlushPace(0)
+    pace.took(40 * ACCOUNT)
+
+    assert flushes(pace, 0, 1000) >= ACCOUNT // 2 // FLUSH
+    pace.took(40 * ACCOUNT)
+    assert not pace.affords(1000 * STEP, is_new=True)
+
+
 def test_time_that_other_processes_took_does_not_count_but_waiting_does() -> None:
     began, took = Moment(0, 0, 3), Moment(90, 4, 3)
 
