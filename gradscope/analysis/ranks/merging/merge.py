@@ -177,7 +177,7 @@ def _blocks(ranks: Sequence[_Rank], texts: dict[str, int]) -> Iterator[Block]:
         places = [place for place, table in enumerate(tables) if len(table)]
         if not places:
             continue
-        given = _Given(ranks, places, [tables[place].data for place in places], numbers)
+        given = _RankColumns(ranks, places, [tables[place].data for place in places], numbers)
         data = {column.name: given.translated(name, column) for column in columns(row)}
         if name == Thread.TABLE:
             data |= _threads([(ranks[place], tables[place]) for place in places], texts)
@@ -234,7 +234,7 @@ class _Numbers:
         )
 
 
-class _Given:
+class _RankColumns:
     """The columns of a table, of the ranks that have rows in it."""
 
     def __init__(

@@ -122,7 +122,7 @@ def averaged_means(tree: ast.Module) -> Iterator[AveragedMean]:
             if not isinstance(passed, ast.Name):
                 continue
             if averages or any(_divides(later, passed.id, named) for later in statements[at + 1 :]):
-                mean = _mean(statements[:at], passed.id, _Known(named, times), DEEPEST)
+                mean = _mean(statements[:at], passed.id, _LocalNames(named, times), DEEPEST)
                 if mean:
                     yield AveragedMean(each.lineno, each.end_lineno or each.lineno, mean)
 
@@ -144,14 +144,14 @@ def _divides(statement: ast.stmt, name: str, named: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _LocalNames:
     """What is known of the names of a function."""
 
     ranks: frozenset[str]  # names of the number of ranks
     times: frozenset[str]  # names of what clocks measured
 
 
-def _mean(before: Sequence[ast.stmt], name: str, known: _Known, deepest: int) -> int:
+def _mean(before: Sequence[ast.stmt], name: str, known: _LocalNames, deepest: int) -> int:
     """The line of the mean that a variable was given last; 0: it is none, or one of times."""
     for at in range(len(before) - 1, -1, -1):
         each = before[at]
