@@ -80,6 +80,16 @@ class FrozenColumns(dict[str, Data]):
     text_ids: tuple[int, int] | None = None
     """The least and the greatest id of text in them, once they have been looked for."""
 
+    def greatest(self, name: str) -> int:
+        """The greatest number in a column, which is looked for once."""
+        if name not in self._greatest:
+            self._greatest[name] = int(np.asarray(self[name]).max())
+        return self._greatest[name]
+
+    @cached_property
+    def _greatest(self) -> dict[str, int]:
+        return {}
+
 
 class Table(Generic[R_co]):
     """The rows of one kind, column by column. Read-only."""

@@ -20,7 +20,7 @@ from gradscope.trace.assemble import assemble
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String, Thread
 from gradscope.trace.schema.declare import Column, Row, columns
-from gradscope.trace.table import Block, Table
+from gradscope.trace.table import Block, FrozenColumns, Table
 from gradscope.trace.trace import Trace
 
 SHARED = frozenset({String.TABLE, Device.TABLE, Meta.TABLE})
@@ -100,7 +100,7 @@ def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]
     texts: dict[str, int] = {"": 0}
     names: dict[str, int] = {}
     following: dict[str, int] = dict.fromkeys(TABLES, 0)
-    queue, greatest = 0, _Greatest()
+    queue = 0
     for rank in ranks:
         strings, devices = rank.trace.table(String), rank.trace.table(Device)
         rank.strings = _numbered(strings.array("id"), strings["text"].tolist(), texts)
@@ -110,12 +110,11 @@ def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]
         for name, table in rank.trace.tables.items():
             if not len(table) or name in SHARED or name not in following:
                 continue
-            ids = table.data.get("id")
-            if isinstance(ids, np.ndarray):
-                following[name] += greatest(ids) + 1
+            if isinstance(table.data.get("id"), np.ndarray):
+                following[name] += _greatest(table.data, "id") + 1
                 rank.ends[name] = following[name]
         queue += 1 + max(
-            (greatest(table["queue"]) for table in _with(rank.trace, "queue")), default=0
+            (_greatest(data, "queue") for data in _with(rank.trace, "queue")), default=0
         )
     return texts, names
 
@@ -128,16 +127,11 @@ def _numbered(ids: Integers, names: Sequence[str], known: dict[str, int]) -> Int
     return becomes
 
 
-class _Greatest:
-    """The greatest id in a column; of columns that traces share, it is looked for once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Integers, int]] = {}  # holds the arrays: their ids stay theirs
-
-    def __call__(self, ids: Integers) -> int:
-        if id(ids) not in self._known:
-            self._known[id(ids)] = ids, int(ids.max())
-        return self._known[id(ids)][1]
+def _greatest(columns: Mapping[str, Data], name: str) -> int:
+    """The greatest number in a column; of columns that traces share, it is looked for once."""
+    if isinstance(columns, FrozenColumns):
+        return columns.greatest(name)
+    return int(np.asarray(columns[name]).max())
 
 
 def _with(trace: Trace, column: str) -> Iterator[Mapping[str, Any]]:
