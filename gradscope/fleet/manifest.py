@@ -86,13 +86,12 @@ class Manifest:
         for table, facts in self.once.items():
             yield table, rank_folder(fleet, table, self.run, self.rank) / ALL, facts
 
-    def first_bad(self, fleet: Path, kind: str) -> int | None:
+    def first_bad(self, fleet: Path, kind: str, table: str) -> int | None:
         """The first step with NaN or Inf, or with another kind of them; None if there is none.
 
-        It is that of values or, if there are none, that of gradients. Raises LookupError if it is
-        not listed, or if a file is not there as it was written.
+        `table`: value or grad. Raises LookupError if it is not listed, or if a file is not there
+        as it was written.
         """
-        table = "value" if any("value" in part.files for part in self.parts) else "grad"
         found: list[int] = []
         for part in self.parts:
             if facts := part.files.get(table):

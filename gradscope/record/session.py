@@ -16,7 +16,7 @@ from gradscope.record.notes.own_time import WRITING, OwnTimeClock
 from gradscope.record.notes.positions.contexts import Contexts
 from gradscope.record.notes.record_numbers import RecordNumbers
 from gradscope.record.notes.sites import Sites
-from gradscope.record.process.pace import FlushPace
+from gradscope.record.process.pace import FlushPace, moment, spent
 from gradscope.record.process.ranks import this_process
 from gradscope.record.source import Ended
 from gradscope.trace.writer import Overheard
@@ -102,10 +102,10 @@ class Session:
         An exchange that does not fit may end the process at once, with what was not written.
         `is_new`: no such exchange came from this line before.
         """
-        began = time.perf_counter_ns()
-        if self._pace.affords(began, is_new=is_new):
+        if self._pace.affords(time.perf_counter_ns(), is_new=is_new):
+            began = moment()
             self._flush_if_open(wait=False)
-            self._pace.took(time.perf_counter_ns() - began)
+            self._pace.took(spent(began, moment()))
 
     def flush(self, then: Callable[[], None] | None = None, *, ends: bool = False) -> bool:
         """Pass all notes so far to the writer; False if another flush was interrupted by this.

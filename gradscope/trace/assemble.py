@@ -16,7 +16,7 @@ from gradscope.trace.file.older_acts import typed_acts
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate, frozen, take
 from gradscope.trace.schema.declare import NONE, TABLES, Column, Row, columns
 from gradscope.trace.shorthand import SHORT, expanded
-from gradscope.trace.table import Block, Strings, Table
+from gradscope.trace.table import Block, FrozenColumns, Strings, Table
 from gradscope.trace.text import quoted
 
 if TYPE_CHECKING:
@@ -59,9 +59,13 @@ def assemble(
     """
     blocks = typed_acts(list(blocks), Block)
     in_short = any(block.table in SHORT for block in blocks)
-    if room is not None:
-        _check_room(*_sorted_out(blocks), room)
-    plain, amendments = _sorted_out(expanded(taken_from(blocks), Block, room and SHORTER * room))
+    if in_short:
+        if room is not None:
+            _check_room(*_sorted_out(blocks), room)
+        blocks = expanded(taken_from(blocks), Block, room and SHORTER * room)
+    plain, amendments = _sorted_out(taken_from(blocks))
+    if room is not None and not in_short:
+        _check_room(plain, amendments, room)
     joined = {
         name: common.joined(name, parts, _join) if common else _join(name, parts)
         for name, parts in _each_once(plain)
@@ -133,8 +137,8 @@ def _check_room(
     plain: Mapping[str, Sequence[Block]], amendments: Mapping[str, Sequence[Block]], room: int
 ) -> None:
     for name, blocks in plain.items():
-        names = {*_names(name)} if name in TABLES else set()
-        names.update(key for block in [*blocks, *amendments.get(name, ())] for key in block.data)
+        known: frozenset[str] = _names(name) if name in TABLES else frozenset()
+        names = known.union(*(block.data for block in [*blocks, *amendments.get(name, ())]))
         room -= len(names) * sum(block.rows for block in blocks)
     if room < 0:
         raise UnreadableTraceError("its blocks have more columns than their lines allow")
@@ -241,11 +245,11 @@ def _write_over(
 
 
 def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: Strings) -> None:
-    for column in columns(row):
+    all_known = strings.holds(*_text_ids(row, data))
+    for column in _json_columns(name) if all_known else columns(row):
         if not column.interned:
             continue
-        cells = data[column.name]
-        ids = cells.values if isinstance(cells, Ragged) else cells
+        ids = _flat(data[column.name])
         missing = strings.missing(ids)
         if len(missing):
             raise UnreadableTraceError(
@@ -253,6 +257,30 @@ def _check_texts(name: str, row: type[Row], data: Mapping[str, Data], strings: S
             )
         if column.json is not None:
             _check_json(f"{name}.{column.name}", column.json, strings.get_all(distinct(ids)))
+
+
+def _text_ids(row: type[Row], data: Mapping[str, Data]) -> tuple[int, int]:
+    """The least and the greatest id of text; columns that tables share remember them."""
+    if isinstance(data, FrozenColumns) and data.text_ids is not None:
+        return data.text_ids
+    ids = [_flat(data[column.name]) for column in columns(row) if column.interned]
+    known = [each for each in ids if len(each)]
+    found = (
+        min((int(each.min()) for each in known), default=0),
+        max((int(each.max()) for each in known), default=0),
+    )
+    if isinstance(data, FrozenColumns):
+        data.text_ids = found
+    return found
+
+
+def _flat(cells: Data) -> Integers:
+    return cells.values if isinstance(cells, Ragged) else cells
+
+
+@cache
+def _json_columns(table: str) -> tuple[Column, ...]:
+    return tuple(column for column in columns(TABLES[table]) if column.json is not None)
 
 
 def _check_json(name: str, kind: Any, texts: Iterable[str]) -> None:

@@ -53,14 +53,15 @@ def compared(fleet: Path, trace: Trace) -> None:
         assert sorted(map(repr, shown)) == sorted(map(repr, wanted)), table
     (listed,) = manifests(fleet)
     for kind in ("bad", "nan"):
-        assert listed.first_bad(fleet, kind) == first_bad(fleet, kind)
+        for table in ("value", "grad"):
+            assert listed.first_bad(fleet, kind, table) == first_bad(fleet, kind, table)
 
 
-def first_bad(fleet: Path, kind: str) -> int | None:
+def first_bad(fleet: Path, kind: str, table: str) -> int | None:
     """The first step with NaN or Inf, as the rows have it."""
     steps = [
         OUTSIDE if row["step"] is None else row["step"]
-        for row in rows(fleet, "value") or rows(fleet, "grad")
+        for row in rows(fleet, table)
         if (row["bad"] or 0) > 0 and (row[kind] or 0) > 0
         and not (row.get("place") == OP_OUTPUT and (row["name"] or "").split(".")[0] in COPIES)
     ]  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
-from gradscope.trace.schema import NONE
+import numpy as np
+
+from gradscope.trace.schema import NONE, Frame, Stack
 from gradscope.trace.schema.declare import Row
 from gradscope.trace.trace import Trace
 
@@ -49,13 +51,48 @@ def is_installed(file: str) -> bool:
     return any(part in file.replace("\\", "/") for part in INSTALLED)
 
 
+class _OwnFrames:
+    """The innermost frame of each stack in a file that is not installed.
+
+    They are looked for in all stacks at once: traces of many ranks have many that are equal.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._stacks, self._frames = trace.table(Stack), trace.table(Frame)
+        self._cwd = str(trace.meta.get("cwd", ""))
+        self._sites: dict[int, Site] = {}
+        files, of_frame = np.unique(self._frames["file"], return_inverse=True)
+        is_own = np.array([not is_installed(file) for file in trace.texts(files)], bool)
+        own = np.flatnonzero(is_own[of_frame.reshape(-1)]) if len(files) else files
+        frame = self._frames.positions(self._stacks["frame"])
+        self._found = np.where(np.isin(frame, own), frame, NONE)
+        around = self._stacks.positions(self._stacks["parent"])
+        # Each round looks twice as far. A damaged trace may have stacks around themselves.
+        for _ in range(len(around).bit_length() + 1):
+            rest = np.flatnonzero((self._found == NONE) & (around != NONE))
+            if not len(rest):
+                break
+            self._found[rest] = self._found[around[rest]]
+            around[rest] = around[around[rest]]
+
+    def site(self, stack: int) -> Site | None:
+        if not self._stacks.has(stack):
+            return None
+        place = int(self._found[self._stacks.index(stack)])
+        if place == NONE:
+            return None
+        if place not in self._sites:
+            frame = self._frames.at(place)
+            short = shorter(frame.file, self._cwd)
+            self._sites[place] = Site(
+                f"{short}:{frame.line}", frame.text.strip(), frame.file, frame.line
+            )
+        return self._sites[place]
+
+
 def own_site(trace: Trace, stack: int) -> Site:
     """The innermost line of a stack in a file that is not installed, if any."""
-    for frame in trace.frames(stack):
-        if not is_installed(frame.file):
-            short = shorter(frame.file, str(trace.meta.get("cwd", "")))
-            return Site(f"{short}:{frame.line}", frame.text.strip(), frame.file, frame.line)
-    return site_of(trace, stack)
+    return trace.once(_OwnFrames).site(stack) or site_of(trace, stack)
 
 
 def site_of(trace: Trace, stack: int) -> Site:

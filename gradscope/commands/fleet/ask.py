@@ -178,7 +178,7 @@ def _ask_sql(
 
     from gradscope.fleet.asking.free_sql import answered, first_rows
     from gradscope.fleet.asking.written import may_replace_parquet, write_batches
-    from gradscope.render.views.fleet_answer import table_of
+    from gradscope.render.views.fleet_answer import WIDEST, table_of
     from gradscope.render.views.tables import table_lines
 
     with answered(found, sql) as reader:
@@ -194,8 +194,8 @@ def _ask_sql(
             shown, more = first_rows(reader, most)
             out = terminal(plain=plain, width=width)
             note = "more rows: --all, --json or -o rows.parquet" if more else ""
-            scene = table_of("answer", shown, reader.schema.names, note)
-            out.show(table_lines(scene, out.width, out.charset))
+            scene = table_of("answer", shown, reader.schema.names, note, whole=not most)
+            out.show(table_lines(scene, out.width if most else WIDEST, out.charset))
 
 
 def _answer_json(answer: "FleetAnswer") -> bytes:

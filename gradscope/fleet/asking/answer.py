@@ -16,7 +16,7 @@ from gradscope.fleet.asking.division import AskedPart, Division
 from gradscope.fleet.asking.engine import PartWork, from_bytes, run_part, run_sum, to_bytes
 from gradscope.fleet.asking.folder import Fleet
 from gradscope.fleet.asking.line_places import traces_of, with_places
-from gradscope.fleet.asking.listed import listed_first_bad
+from gradscope.fleet.asking.listed import bad_elsewhere, listed_first_bad
 from gradscope.fleet.asking.not_recorded import lacking, ranks_without
 from gradscope.fleet.asking.question import BY_RANK, BY_STEP, Parameter, Question, QuestionStage
 from gradscope.fleet.first_bad import COPIES
@@ -127,7 +127,12 @@ class Asking:
         """The first step with NaN or Inf of each rank as exports list it; None: read the files."""
         if self.without or self.fleet.asked.steps is not None:
             return None
-        return listed_first_bad(self.fleet, "nan" if self.parameters.get("nan_only") else "bad")
+        return listed_first_bad(self.fleet, self._bad)
+
+    @property
+    def _bad(self) -> str:
+        """What counts, as exports list it: NaN and Inf, or NaN only."""
+        return "nan" if self.parameters.get("nan_only") else "bad"
 
     def _plotted(self) -> pa.Table | None:
         plot = self.question.plot
@@ -162,7 +167,7 @@ class Asking:
         fleet = self.fleet
         if stage.only_found and found is not None:
             fleet = fleet.only(self._chosen(stage, found))
-        division = Division(fleet, tables, self.without, stage.instead)
+        division = Division(fleet, tables, self.without)
         many = self._many
         if stage.split == BY_STEP and not self.cluster.cores and not self.many:
             many = division.size() // LARGEST_PART + 1
@@ -194,6 +199,8 @@ class Asking:
             yield from lacks or [self.question.empty]
         if self.fleet.asked.words:
             yield f"asked about {self.fleet.asked.words} only"
+            if any(stage.listed for stage in self.question.stages):
+                yield from bad_elsewhere(self.fleet, self._bad, rows)
         if rows or not lacks:
             yield from ranks_without(self.fleet, self.question, self.without)
         if self.without:
@@ -204,15 +211,11 @@ class Asking:
             )
 
     def _next(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """The command that shows more of the first row."""
-        if not rows or not self.question.next:
-            return ""
-        known = {**rows[0], "fleet": str(self.fleet.root)}
-        if any(
-            known.get(name) is None
-            for _, name, _, _ in Formatter().parse(self.question.next)
-            if name
-        ):
-            return ""
-        quoted = {name: shlex.quote(str(value)) for name, value in known.items()}
-        return self.question.next.format_map(quoted)
+        """The command that shows more of the first row that has what the command names."""
+        wanted = {name for _, name, _, _ in Formatter().parse(self.question.next) if name}
+        for row in rows if self.question.next else ():
+            known = {**row, "fleet": str(self.fleet.root)}
+            if all(known.get(name) is not None for name in wanted):
+                quoted = {name: shlex.quote(str(value)) for name, value in known.items()}
+                return self.question.next.format_map(quoted)
+        return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,6 @@ class Division:
     fleet: Fleet
     tables: Sequence[str]
     without: set[str] = field(default_factory=set)
-    instead: Mapping[str, str] = field(default_factory=dict)  # see QuestionStage
 
     def size(self) -> int:
         """Size of the files in bytes."""
@@ -47,10 +46,7 @@ class Division:
         return [*(self._by_step if split == BY_STEP else self._by_rank)(files, many)] or [whole]
 
     def _files(self, table: str) -> list[PartFile]:
-        found = [each for each in self.fleet.files(table) if each.path not in self.without]
-        other = self.instead.get(table)
-        have = self.fleet.ranks(other) if other else set()
-        return [each for each in found if (each.run, each.rank) not in have]
+        return [each for each in self.fleet.files(table) if each.path not in self.without]
 
     def _by_rank(self, files: dict[str, list[PartFile]], many: int) -> Iterator[AskedPart]:
         ranks = sorted({(each.run, each.rank) for rows in files.values() for each in rows})

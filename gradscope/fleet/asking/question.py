@@ -21,7 +21,6 @@
     reads = ["step"]                  # if this part reads fewer tables
     only_found = true                 # reads only files of the runs (and ranks) in `found`
     only_where = "step IS NULL"       # and of them those in rows of which this holds
-    instead = { grad = "value" }      # reads table grad only of ranks that have no table value
     listed = true                     # the part asks for the first NaN or Inf of each rank, which
                                       # an export lists: no file is read where that suffices
 
@@ -63,9 +62,6 @@ class QuestionStage:
     parts: int = 1  # at least so many in this process: SQL that sorts rows needs less memory then
     only_found: bool = False  # reads the runs in `found` only; the ranks, if it has this column
     only_where: str = "true"  # SQL: of rows of `found` in which this holds
-    instead: Mapping[str, str] = field(
-        default_factory=dict
-    )  # a table only of ranks without another
     listed: bool = False  # its rows are the first steps with NaN or Inf, which exports list
 
 

@@ -100,8 +100,7 @@ BY_STEP = (
         "replaced BOOLEAN  whether the hook replaced the gradient",
         "pool BOOLEAN  whether it moved to a thread of the pool",
         "hook VARCHAR  list of the hook: tensor, pre, post, retains_grad, …",
-        "how VARCHAR  what was done with an arriving gradient: stolen, cloned, in_place, "
-        "out_of_place",
+        "how VARCHAR  what was done with an arriving gradient, as `how` of event accumulate",
         "name VARCHAR  name of the hook or callback",
         MODULE,
         "parameter VARCHAR  name of the parameter that accumulated a gradient",

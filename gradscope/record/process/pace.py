@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from typing import NamedTuple
 
 SHARE = 50
 """Flushes before the program waits take at most one part in this many of the time."""
@@ -15,6 +17,38 @@ SOON, CALM = 50_000_000, 750_000_000
 
 SELDOM = 100
 """While steps are left out, the wait is at least one part in this many of the time so far."""
+
+
+class Moment(NamedTuple):
+    """A time on the clock, how long this thread has computed by then, and how often it waited."""
+
+    clock: int  # ns
+    computed: int  # ns
+    waits: int | None  # None: the system does not count them by thread
+
+
+def moment() -> Moment:
+    return Moment(time.perf_counter_ns(), time.thread_time_ns(), _waits())
+
+
+def _waits() -> int | None:
+    """Number of times that this thread gave up the processor: for a disk, or for a lock."""
+    if sys.platform != "linux":
+        return None
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
+def spent(began: Moment, ended: Moment) -> int:
+    """Nanoseconds that work took of the program's time.
+
+    Other processes may have taken the processor meanwhile. That does not count: on a busy machine
+    the program itself is slower by the same factor.
+    """
+    if began.waits is None or ended.waits != began.waits:
+        return ended.clock - began.clock
+    return ended.computed - began.computed
 
 
 class FlushPace:
@@ -30,7 +64,7 @@ class FlushPace:
         self.is_seldom = False
         """Whether only summaries of steps are waiting. Each flush makes a file larger, so the waits
         become longer in a long run."""
-        self._left, self._looked = ACCOUNT, start
+        self._left, self._looked, self._is_first = ACCOUNT, start, True
 
     def is_due(self) -> bool:
         """Whether the wait is over. If so, the next wait is four times as long."""
@@ -48,5 +82,11 @@ class FlushPace:
         return self._left > (-ACCOUNT if is_new else 0)
 
     def took(self, nanoseconds: int) -> None:
-        """A flush before the program waited took this long."""
+        """A flush before the program waited took this long, see `spent`.
+
+        The first one writes much that is written once, in a thread of its own that a busy machine
+        lets wait. It takes at most half of the account, or there would be none for a long time.
+        """
+        if self._is_first:
+            nanoseconds, self._is_first = min(nanoseconds, ACCOUNT // 2), False
         self._left -= nanoseconds

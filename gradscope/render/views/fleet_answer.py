@@ -19,11 +19,13 @@ from gradscope.scene.table_scenes import TableColumn, TableScene
 
 HIDDEN = frozenset({"line_hash", "trace"})
 """Columns that only files and JSON show: people read `line` and `next`."""
-LISTS_OF_RANKS = ("ranks", "odd")
+LISTS_OF_RANKS = ("ranks", "odd", "others")
 NS, BYTES = "_ns", "_bytes"
 LAST = ("line", "code")
 MOST_NUMBERS = 8
 """Number of values of a list that a cell shows."""
+WIDEST = 1 << 16
+"""Width of a table whose cells are not cut."""
 
 
 def answer_lines(
@@ -31,11 +33,12 @@ def answer_lines(
 ) -> Iterator[Text]:
     """The rows of an answer, how to read them, what was not recorded, and what to do next.
 
-    `most`: number of rows that are shown; 0: all. `several`: whether the fleet has several runs.
+    `most`: number of rows that are shown; 0: all, with whole cells. `several`: whether the fleet
+    has several runs.
     """
     if answer.rows:
         hidden = HIDDEN if several else HIDDEN | {"run"}
-        yield from table_lines(rows_scene(answer, most, hidden), width, charset)
+        yield from table_lines(rows_scene(answer, most, hidden), width if most else WIDEST, charset)
         for part in wrapped(charset, " ".join(answer.question.words.split()), width - 2):
             yield line("  ", (part, SOFT))
     for note in answer.notes:
@@ -53,13 +56,14 @@ def rows_scene(answer: FleetAnswer, most: int, hidden: frozenset[str]) -> TableS
     return table_of(
         answer.question.title, shown, _names(answer.rows, hidden),
         f"{plural(left, 'row')} more: --all" if left else "",
+        whole=not most,
     )  # fmt: skip
 
 
 def table_of(
-    title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str], note: str
+    title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str], note: str, *, whole: bool
 ) -> TableScene:
-    """A table of rows with these columns."""
+    """A table of rows with these columns. `whole`: lists are not cut."""
     columns = tuple(
         TableColumn(
             _title(name),
@@ -69,7 +73,8 @@ def table_of(
         )
         for name in names
     )
-    cells = tuple(tuple(cell(name, row[name]) for name in names) for row in rows)
+    most = 0 if whole else MOST_NUMBERS
+    cells = tuple(tuple(cell(name, row[name], most) for name in names) for row in rows)
     return TableScene(title, columns, cells, note)
 
 
@@ -85,8 +90,11 @@ def _title(name: str) -> str:
     return name.removesuffix(NS).removesuffix(BYTES).replace("_", " ")
 
 
-def cell(name: str, value: Any) -> str:
-    """A value as people read it: the end of the column's name says what it is."""
+def cell(name: str, value: Any, most: int = MOST_NUMBERS) -> str:
+    """A value as people read it: the end of the column's name says what it is.
+
+    `most`: number of values of a list that are shown; 0: all.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -94,8 +102,9 @@ def cell(name: str, value: Any) -> str:
     if isinstance(value, list):
         if name in LISTS_OF_RANKS:
             return listed(value).partition(" ")[2] if value else ""
-        shown = " ".join(cell("", each) for each in value[:MOST_NUMBERS])
-        return f"{shown} …" if len(value) > MOST_NUMBERS else shown
+        cut = 0 < most < len(value)
+        shown = " ".join(cell("", each, most) for each in (value[:most] if cut else value))
+        return f"{shown} …" if cut else shown
     if isinstance(value, int | float) and name.endswith(NS):
         return f"-{duration(-int(value))}" if value < 0 else duration(int(value))
     if isinstance(value, int) and name.endswith(BYTES):

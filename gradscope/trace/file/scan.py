@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,26 +24,35 @@ ROOM: Final = 1 << 25
 """Number of bytes of lines that `CommonBlocks` keeps: later ones are decoded again."""
 
 
+class ReadBlock(NamedTuple):
+    """A block, and the last event and the last time in it; NONE: it has none."""
+
+    block: Block
+    event: int
+    time: int
+
+
 class CommonBlocks:
     """The blocks of the files that were read so far, by the bytes of their lines."""
 
     def __init__(self) -> None:
-        self._blocks: dict[bytes, Block] = {}
+        self._blocks: dict[bytes, ReadBlock] = {}
         self._joined: dict[tuple[str, tuple[int, ...]], FrozenColumns] = {}
         self._left = ROOM
 
-    def get(self, line: bytes) -> Block | None:
+    def get(self, line: bytes) -> ReadBlock | None:
         return self._blocks.get(line)
 
-    def kept(self, line: bytes, block: Block) -> Block:
+    def kept(self, line: bytes, read: ReadBlock) -> ReadBlock:
         """The block, from now on in common: its columns cannot be written."""
         if len(line) > self._left:
-            return block
+            return read
         self._left -= len(line)
+        block = read.block
         data = {name: frozen(cells) for name, cells in block.data.items()}
         made = Block(block.table, block.rows, data, block.amend, len(self._blocks))
-        self._blocks[line] = made
-        return made
+        self._blocks[line] = read._replace(block=made)
+        return self._blocks[line]
 
     def joined(self, table: str, blocks: Sequence[Block], join: Join) -> dict[str, Data]:
         """The columns of these blocks of a table; blocks in common are joined once."""
@@ -142,16 +151,17 @@ class Scan:
         name = line[10 : line.find(b'"', 10)].decode("utf-8", "replace")
         return name not in self.tables
 
-    def _add(self, block: Block) -> None:
-        self.blocks.append(block)
+    def _add(self, read: ReadBlock) -> None:
+        self.blocks.append(read.block)
         self._in_window += 1
-        self._latest = max(self._latest, _last_event(block))
-        self._time = max(self._time, _last_time(block))
+        self._latest = max(self._latest, read.event)
+        self._time = max(self._time, read.time)
 
     def _fields(self, fields: dict[str, Any], line: bytes) -> None:
         if "table" in fields:
             block = read_block(fields, len(line))
-            self._add(self.common.kept(line, block) if self.common else block)
+            read = ReadBlock(block, _last_event(block), _last_time(block))
+            self._add(self.common.kept(line, read) if self.common else read)
         elif "window" in fields:
             if fields.get("blocks") != self._in_window:
                 raise UnreadableTraceError("blocks are missing from the window it closes")
@@ -175,8 +185,7 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         *whole, rest = piece.split(b"\n")
         for line in whole:
-            begun.append(line)
-            begun.append(b"\n")
+            begun += line, b"\n"
             yield b"".join(begun)
             begun.clear()
             length, longest = 0, LONGEST

@@ -50,7 +50,7 @@ def test_an_answer_is_a_table_with_words_and_the_next_command(
     lines = out.splitlines()
     assert lines[0] == "first NaN or Inf of each run: rank, step, operation and line"
     assert lines[2].split()[:5] == ["5", "addmm", "op_output", "layers.1", "1"]
-    assert lines[3].split() == ["6", "later", "0,", "2"]
+    assert lines[3].split() == ["5", "later", "0,", "2"]
     assert lines[-1] == "next: gradscope view --step 5 base.rank1.json"
     assert run(capsys, "fleet", "first-nan", "--width", "120", "--plain")[1].isascii()
 
@@ -88,6 +88,23 @@ def test_sql_is_shown_printed_and_written(fleet: Path, capsys: pytest.CaptureFix
     assert run(capsys, "fleet", "--sql", sql, "-o", "n.parquet")[1] == "wrote n.parquet: 3 rows\n"
     out = run(capsys, "fleet", "--sql", "SELECT step FROM value", "--rows", "2")[1]
     assert out.splitlines()[-1] == "  more rows: --all, --json or -o rows.parquet"
+
+
+def test_all_rows_are_shown_with_whole_cells(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "one_" * 60
+    sql = f"SELECT '{text}' AS text, range(12) AS numbers"
+    numbers = " ".join(map(str, range(12)))
+
+    cut = run(capsys, "fleet", "--sql", sql)[1]
+    assert (text in cut, numbers in cut, "0 1 2 3 4 5 6 7 …" in cut) == (False, False, True)
+    assert run(capsys, "fleet", "--sql", sql, "--all")[1].splitlines()[2].split("  ") == [
+        "", text, numbers,
+    ]  # fmt: skip
+    code = "x = self.layers[1](x)"
+    narrow = "fleet", "first-nan", "--width", "60"
+    assert [code in run(capsys, *narrow, *more)[1] for more in ((), ("--all",))] == [False, True]
 
 
 def test_a_part_of_the_fleet_is_asked(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +198,7 @@ def test_the_page_is_one_file_that_loads_nothing(
     assert (code, out) == (0, "wrote page.html: 2 rows\n")
     assert "default-src 'none'" in text
     assert text.count("<rect") == 3 * 8
-    assert text.count('named" data-cell') == 3  # rank 1 in step 5, the others in step 6
+    assert text.count('named" data-cell') == 3  # all ranks in step 5
     assert "gradscope view --step 5 base.rank1.json" in text
     for outside in ("http:", "https:", "src=", "@import", "url("):
         assert outside not in text

@@ -58,7 +58,7 @@ def test_the_first_nan_is_that_of_the_rank_and_line_where_it_came_up(fleet: Path
 
     assert rows(answer, "run", "step", "operation", "where", "ranks", "line_hash", "line") == [
         ("base", 50, "addmm", "layers.1", [1], line_of(1), "train.py:11"),
-        ("base", 51, None, None, [0, 2, 3], None, None),
+        ("base", 50, None, None, [0, 2, 3], None, None),  # their gradients, in the same step
     ]
     assert answer.next == "gradscope view --step 50 base.rank1.json"
 
@@ -90,7 +90,7 @@ def test_a_weight_that_drifts_is_named_with_its_odd_rank(fleet: Path) -> None:
     answer = ask(fleet, "drift")
 
     assert rows(answer, "run", "differs", "last_equal", "parameter", "odd", "others") == [
-        ("base", 20, 19, "layers.1.weight", [3], 3)
+        ("base", 20, 19, "layers.1.weight", [3], [0, 1, 2])
     ]
     assert answer.rows[0]["odd_norm"] - answer.rows[0]["norm"] == pytest.approx(0.25)
 
@@ -142,10 +142,13 @@ def test_a_parameter_without_gradient_is_named_with_its_rank(fleet: Path) -> Non
 
 
 def test_the_first_collective_that_differs_is_shown_with_both_sides(fleet: Path) -> None:
-    assert rows(ask(fleet, "collectives"), "run", "call", "what", "ranks", "step") == [
-        ("base", 115, "all_reduce of [64] float32", [0, 1, 3], 57),
+    answer = ask(fleet, "collectives")
+
+    assert rows(answer, "run", "call", "what", "ranks", "step") == [
         ("base", 115, "broadcast of [64] float32", [2], 57),
+        ("base", 115, "all_reduce of [64] float32", [0, 1, 3], 57),
     ]
+    assert answer.next == "gradscope timeline --step 57 base.rank2.json"
 
 
 def test_ranks_that_never_call_a_collective_are_named(tmp_path: Path) -> None:
@@ -159,8 +162,8 @@ def test_ranks_that_never_call_a_collective_are_named(tmp_path: Path) -> None:
         )
 
     assert rows(ask(tmp_path, "collectives"), "call", "what", "ranks") == [
-        (8, "all_reduce of [64] float32", [0, 2]),
         (8, "no call, the last was all_reduce", [1]),
+        (8, "all_reduce of [64] float32", [0, 2]),
     ]
 
 
@@ -174,8 +177,11 @@ def test_memory_at_its_highest_is_shared_out_by_line(fleet: Path) -> None:
 
 
 def test_the_hottest_line_comes_first_with_a_row_for_each_run(fleet: Path) -> None:
-    found = ask(fleet, "hot-lines").rows
+    answer = ask(fleet, "hot-lines")
+    found = answer.rows
 
+    assert answer.next == "gradscope inspect base.rank0.json"
+    assert found[0]["ranks"] == [0, 1, 2, 3]
     assert [(row["run"], row["line_hash"]) for row in found[:2]] == [
         ("base", line_of(0)), ("later", line_of(0)),
     ]  # fmt: skip
@@ -276,8 +282,14 @@ def test_ranks_without_values_are_named_while_others_have_them(tmp_path: Path) -
 def test_only_the_run_rank_and_steps_that_are_asked_for_count(fleet: Path) -> None:
     assert ask(fleet, "first-nan", asked=Asked(runs=("later",))).rows == []
     assert ask(fleet, "first-nan", asked=Asked(steps=(0, 50))).rows == []
-    alone = ask(fleet, "first-nan", asked=Asked(ranks=(0,))).rows
-    assert [row["ranks"] for row in alone] == [[0]]
+    alone = ask(fleet, "first-nan", asked=Asked(ranks=(0,)))
+    assert rows(alone, "step", "place", "ranks") == [(50, "grad", [0])]
+    assert alone.notes[1] == (
+        "rank 1 of run base had NaN or Inf in step 50, before: ask about all of it"
+    )
+    after = ask(fleet, "first-nan", asked=Asked(ranks=(1,), steps=(55, 60)))
+    assert after.notes[1] == alone.notes[1]
+    assert len(ask(fleet, "first-nan", asked=Asked(ranks=(1,))).notes) == 1
 
 
 def test_a_run_that_is_not_there_is_named_with_the_nearest(fleet: Path) -> None:

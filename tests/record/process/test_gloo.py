@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.ranks.waits import rank_waits
 from gradscope.analysis.report import inspect
-from gradscope.record.process.pace import ACCOUNT, SHARE, FlushPace
+from gradscope.record.process.pace import ACCOUNT, SHARE, FlushPace, Moment, moment, spent
 from gradscope.scene.viewer.scene import viewer_scene
 from gradscope.trace.schema import Collective, GraphTask
 from gradscope.trace.spec import check
@@ -209,3 +211,33 @@ def test_new_calls_are_written_when_the_account_is_empty_but_not_for_ever() -> N
     assert pace.affords(now, is_new=True)
     assert not pace.affords(now, is_new=False)
     assert flushes(pace, now, 1000, is_new=True) <= ACCOUNT // FLUSH + 5
+
+
+def test_a_first_flush_that_takes_long_leaves_time_for_others() -> None:
+    pace = FlushPace(0)
+    pace.took(40 * ACCOUNT)
+
+    assert flushes(pace, 0, 1000) >= ACCOUNT // 2 // FLUSH
+    pace.took(40 * ACCOUNT)
+    assert not pace.affords(1000 * STEP, is_new=True)
+
+
+def test_time_that_other_processes_took_does_not_count_but_waiting_does() -> None:
+    began, took = Moment(0, 0, 3), Moment(90, 4, 3)
+
+    assert spent(began, took) == 4  # another process had the processor
+    assert spent(began, took._replace(waits=4)) == 90
+    assert spent(began._replace(waits=None), took._replace(waits=None)) == 90
+
+
+def test_a_thread_that_sleeps_waits_and_one_that_computes_is_charged_for_that() -> None:
+    began = moment()
+    time.sleep(0.02)
+    assert spent(began, moment()) >= 20_000_000
+
+    began = moment()
+    sum(range(100_000))
+    ended = moment()
+    computed, passed = ended.computed - began.computed, ended.clock - began.clock
+    assert computed > 0
+    assert spent(began, ended) == (computed if ended.waits == began.waits is not None else passed)

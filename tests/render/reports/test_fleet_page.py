@@ -154,7 +154,7 @@ def test_a_narrow_window_shows_what_the_answer_names(opened: Opens) -> None:
     page.locator(".map").first.focus()
     for _ in range(12):
         page.keyboard.press("ArrowLeft")
-    assert page.locator("#chosen").inner_text().startswith("run a, rank 0, step 10: ")
+    assert page.locator("#chosen").inner_text().startswith("run a, rank 0, step 9: ")
     assert page.locator("rect.chosen").evaluate(
         """chosen => { const [cell, map] = [chosen, chosen.closest(".map")].map(
             each => each.getBoundingClientRect());

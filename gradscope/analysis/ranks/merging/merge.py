@@ -6,7 +6,7 @@ are shared. Events of all ranks are ordered by time, without changing the order 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from gradscope.trace.assemble import assemble
 from gradscope.trace.ragged import Data, Integers, Ragged, concatenate
 from gradscope.trace.schema import EVENTS, NONE, TABLES, Device, Meta, String, Thread
 from gradscope.trace.schema.declare import Column, Row, columns
-from gradscope.trace.table import Block, Table
+from gradscope.trace.table import Block, FrozenColumns, Table
 from gradscope.trace.trace import Trace
 
 SHARED = frozenset({String.TABLE, Device.TABLE, Meta.TABLE})
@@ -33,6 +33,7 @@ class _Rank:
     trace: Trace
     shift: int  # ns
     first: dict[str, int] = field(default_factory=dict)  # by table: the new id of its id 0
+    ends: dict[str, int] = field(default_factory=dict)  # by table: the one after its last new id
     first_queue: int = 0
     strings: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     devices: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -106,12 +107,14 @@ def _number_all(ranks: Sequence[_Rank]) -> tuple[dict[str, int], dict[str, int]]
         called = rank.trace.texts(devices.array("name"))
         rank.devices = _numbered(devices.array("id"), called, names)
         rank.first, rank.first_queue = dict(following), queue
-        for name in TABLES:
-            ids = rank.trace.tables[name].data.get("id")
-            if name not in SHARED and isinstance(ids, np.ndarray) and len(ids):
-                following[name] += int(ids.max()) + 1
+        for name, table in rank.trace.tables.items():
+            if not len(table) or name in SHARED or name not in following:
+                continue
+            if isinstance(table.data.get("id"), np.ndarray):
+                following[name] += _greatest(table.data, "id") + 1
+                rank.ends[name] = following[name]
         queue += 1 + max(
-            (int(table["queue"].max()) for table in _with(rank.trace, "queue")), default=0
+            (_greatest(data, "queue") for data in _with(rank.trace, "queue")), default=0
         )
     return texts, names
 
@@ -122,6 +125,13 @@ def _numbered(ids: Integers, names: Sequence[str], known: dict[str, int]) -> Int
     for id, name in zip(ids.tolist(), names, strict=True):
         becomes[id] = known.setdefault(name, len(known))
     return becomes
+
+
+def _greatest(columns: Mapping[str, Data], name: str) -> int:
+    """The greatest number in a column; of columns that traces share, it is looked for once."""
+    if isinstance(columns, FrozenColumns):
+        return columns.greatest(name)
+    return int(np.asarray(columns[name]).max())
 
 
 def _with(trace: Trace, column: str) -> Iterator[Mapping[str, Any]]:
@@ -153,19 +163,19 @@ _NOTHING = np.zeros(0, np.int64)
 
 def _blocks(ranks: Sequence[_Rank], texts: dict[str, int]) -> Iterator[Block]:
     """A block for each table, with the rows of all ranks."""
+    numbers = _Numbers.of(ranks)
     for name, row in TABLES.items():
-        of = [(rank, rank.trace.tables[name]) for rank in ranks]
-        given = [(rank, table) for rank, table in of if len(table)]
-        if name in SHARED or not given:
+        if name in SHARED:
             continue
-        data: dict[str, Data] = {}
-        rows = [len(table) for _, table in given]
-        for column in columns(row):
-            cells = [(rank, table[column.name]) for rank, table in given]
-            data[column.name] = _translated(cells, name, column)
+        tables = [rank.trace.tables[name] for rank in ranks]
+        places = [place for place, table in enumerate(tables) if len(table)]
+        if not places:
+            continue
+        given = _RankColumns(ranks, places, [tables[place].data for place in places], numbers)
+        data = {column.name: given.translated(name, column) for column in columns(row)}
         if name == Thread.TABLE:
-            data |= _threads(given, texts)
-        yield Block(name, sum(rows), data)
+            data |= _threads([(ranks[place], tables[place]) for place in places], texts)
+        yield Block(name, sum(len(tables[place]) for place in places), data)
 
 
 def _threads(given: Sequence[tuple[_Rank, Table[Row]]], texts: dict[str, int]) -> dict[str, Data]:
@@ -183,40 +193,100 @@ def _threads(given: Sequence[tuple[_Rank, Table[Row]]], texts: dict[str, int]) -
     }
 
 
-def _translated(given: Sequence[tuple[_Rank, Data]], table: str, column: Column) -> Data:
-    """A column of all ranks, with the new ids and times."""
-    if column.name == "seq":
-        return np.concatenate([_found(np.asarray(cells), *rank.seqs) for rank, cells in given])
-    whole = concatenate([cells for _, cells in given])
-    lists = isinstance(whole, Ragged)
-    values = whole.values if isinstance(whole, Ragged) else whole
-    many = [len(cells.values) if isinstance(cells, Ragged) else len(cells) for _, cells in given]
+@dataclass(frozen=True, slots=True)
+class _NewIds:
+    """The new id of each old id of all ranks, one rank after the other."""
 
-    def by_rank(number: Callable[[_Rank], int]) -> Integers:
-        return np.repeat(np.array([number(rank) for rank, _ in given], np.int64), many)
+    ids: Integers
+    starts: Integers  # by rank
+    lengths: Integers
 
-    if column.interned:
-        values = _looked_up(values, [rank.strings for rank, _ in given], many)
-    elif column.time and not lists:
-        values = np.where(values == NONE, values, values + by_rank(lambda rank: rank.shift))
-    elif column.name == "queue":
-        values = _moved(values, by_rank(lambda rank: rank.first_queue))
-    elif column.ref == Device.TABLE and not lists:
-        moved = _looked_up(np.maximum(values, 0), [rank.devices for rank, _ in given], many)
-        values = np.where(values < 0, values, moved)
-    elif column.name == "id" or column.ref is not None:
-        of = column.ref or table
-        values = _moved(values, by_rank(lambda rank: rank.first[of]))
-    return Ragged(whole.offsets, values) if isinstance(whole, Ragged) else values
+    @classmethod
+    def of(cls, ranks: Sequence[Integers]) -> _NewIds:
+        lengths = np.array([len(each) for each in ranks], np.int64)
+        return cls(np.concatenate(ranks), np.cumsum(lengths) - lengths, lengths)
 
 
-def _looked_up(ids: Integers, becomes: Sequence[Integers], many: Sequence[int]) -> Integers:
-    """The new id of each id: `becomes` holds those of each rank, which has so `many` of the ids."""
-    lengths = np.array([len(each) for each in becomes], np.int64)
-    starts = np.cumsum(lengths) - lengths
-    own = np.where(ids < 0, ids + np.repeat(lengths, many), ids)  # as Python counts from the end
-    found: Integers = np.concatenate(becomes)[own + np.repeat(starts, many)]
-    return found
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """What is added to ids and times of each rank, and what replaces them."""
+
+    strings: _NewIds
+    devices: _NewIds
+    first: Mapping[str, Integers]  # by table, then by rank
+    first_queue: Integers
+    shifts: Integers
+
+    @classmethod
+    def of(cls, ranks: Sequence[_Rank]) -> _Numbers:
+        return cls(
+            _NewIds.of([rank.strings for rank in ranks]),
+            _NewIds.of([rank.devices for rank in ranks]),
+            {name: np.array([rank.first[name] for rank in ranks], np.int64) for name in TABLES},
+            np.array([rank.first_queue for rank in ranks], np.int64),
+            np.array([rank.shift for rank in ranks], np.int64),
+        )
+
+
+class _RankColumns:
+    """The columns of a table, of the ranks that have rows in it."""
+
+    def __init__(
+        self,
+        ranks: Sequence[_Rank],
+        places: Sequence[int],
+        cells: Sequence[Mapping[str, Data]],
+        numbers: _Numbers,
+    ) -> None:
+        self._ranks, self._places, self._cells = ranks, np.array(places, np.int64), cells
+        self._numbers = numbers
+        self._are_shared = all(each is cells[0] for each in cells)
+
+    def translated(self, table: str, column: Column) -> Data:
+        """A column of all ranks, with the new ids and times."""
+        if column.name == "seq":
+            parts = zip(self._places.tolist(), self._cells, strict=True)
+            return np.concatenate([
+                _found(np.asarray(cells["seq"]), *self._ranks[place].seqs) for place, cells in parts
+            ])  # fmt: skip
+        whole, many = self._whole(column.name)
+        lists = isinstance(whole, Ragged)
+        values = whole.values if isinstance(whole, Ragged) else whole
+        numbers = self._numbers
+
+        def by_rank(of_ranks: Integers) -> Integers:
+            return np.repeat(of_ranks[self._places], many)
+
+        def looked_up(ids: Integers, becomes: _NewIds) -> Integers:
+            # Negative ids count from the end, as in Python.
+            own = np.where(ids < 0, ids + by_rank(becomes.lengths), ids)
+            found: Integers = becomes.ids[own + by_rank(becomes.starts)]
+            return found
+
+        if column.interned:
+            values = looked_up(values, numbers.strings)
+        elif column.time and not lists:
+            values = np.where(values == NONE, values, values + by_rank(numbers.shifts))
+        elif column.name == "queue":
+            values = _moved(values, by_rank(numbers.first_queue))
+        elif column.ref == Device.TABLE and not lists:
+            values = np.where(values < 0, values, looked_up(np.maximum(values, 0), numbers.devices))
+        elif column.name == "id" or column.ref is not None:
+            values = _moved(values, by_rank(numbers.first[column.ref or table]))
+        return Ragged(whole.offsets, values) if isinstance(whole, Ragged) else values
+
+    def _whole(self, name: str) -> tuple[Data, Integers]:
+        """A column of all ranks, and the number of values that each rank has in it."""
+        if self._are_shared:  # as tables of ranks that do the same often are: see CommonBlocks
+            one, times = self._cells[0][name], len(self._cells)
+            values = one.values if isinstance(one, Ragged) else one
+            many = np.full(times, len(values), np.int64)
+            if isinstance(one, Ragged):
+                return Ragged.of_lengths(np.tile(one.lengths, times), np.tile(values, times)), many
+            return np.tile(values, times), many
+        cells = [each[name] for each in self._cells]
+        lengths = [len(each.values) if isinstance(each, Ragged) else len(each) for each in cells]
+        return concatenate(cells), np.array(lengths, np.int64)
 
 
 def _moved(ids: Integers, by: Integers) -> Integers:
@@ -240,12 +310,7 @@ def _in_order_of_seq(block: Block) -> Block:
 
 def _ids_of(rank: _Rank) -> dict[str, tuple[int, int]]:
     """For each table, the first id of this rank, and the first one after its last."""
-    found = {}
-    for name, first in rank.first.items():
-        ids = rank.trace.tables[name].data.get("id")
-        if name not in SHARED and isinstance(ids, np.ndarray) and len(ids):
-            found[name] = first, first + int(ids.max()) + 1
-    return found
+    return {name: (rank.first[name], rank.ends[name]) for name in TABLES if name in rank.ends}
 
 
 def _horizon(rank: _Rank) -> int:

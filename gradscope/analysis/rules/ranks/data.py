@@ -231,8 +231,8 @@ def mean_of_means(trace: Trace) -> Iterator[Found]:
 
     Rows of a rank with few of them count more than others, so it is not the mean of all rows. The
     finding needs a mean that is passed to all_reduce, divided by the number of ranks, and models
-    that were called with other numbers of rows on each rank before it. It is a note if no rank had
-    twice as many as another one.
+    that were called with other numbers of rows on each rank before it. Means of times do not count.
+    It is a note if no rank had twice as many as another one.
 
     Bad:
         import torch.distributed as dist

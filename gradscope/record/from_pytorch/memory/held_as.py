@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 MOST_FRAMES, MOST_KEYS = 2, 256
 LONGEST, STORES = 40, "STORE_"
+MOST_ROUNDS = 1_000
 
 
 def held_as(tensor: Any, frame: FrameType | None, is_machinery: Callable[[CodeType], bool]) -> str:
     """As in "totals['depth']": the dict is a variable of a calling function.
 
-    Else the variable of the innermost loop around the call, if it has a text or a whole number, as
-    in "name = 'depth'"; "": there is none.
+    Else the variable of the innermost loop around the call, if it has a text or a small number, as
+    in "name = 'depth'"; "": there is none. A trace keeps each text, so that numbers of steps would
+    let it grow.
     """
     left, looped = MOST_FRAMES, ""
     while frame is not None and left:
@@ -41,10 +43,11 @@ def held_as(tensor: Any, frame: FrameType | None, is_machinery: Callable[[CodeTy
 
 
 def _round_of(frame: FrameType, variables: dict[str, Any]) -> str:
-    """The variable of the innermost loop that has a text or a number now."""
+    """The variable of the innermost loop that has a text or a small number now."""
     for first, last, name in _loops(frame.f_code):
         value = variables.get(name)
-        if first <= frame.f_lasti < last and type(value) in (str, int):
+        is_small = type(value) is int and 0 <= value < MOST_ROUNDS
+        if first <= frame.f_lasti < last and (is_small or type(value) is str):
             shown = f"{name} = {value!r}"
             return shown if len(shown) <= LONGEST else ""
     return ""

@@ -64,11 +64,14 @@ def test_the_variable_of_the_innermost_loop_is_kept_if_it_tells_rounds_apart() -
     for number in (8, 0):
         for tensor in (torch.ones(1),):
             said += [held_as(tensor, sys._getframe(), own)]
+    for number in (999, 1_000, -1, True):
+        said += [held_as(torch.ones(1), sys._getframe(), own)]
     for name in ("depth", "x" * 100):
         said += [held_as(torch.ones(1), sys._getframe(), own)]
     said += [held_as(torch.ones(1), sys._getframe(), own)]
 
-    assert said == ["number = 8", "number = 0", "name = 'depth'", "", ""]
+    few = ["number = 8", "number = 0", "number = 999", "", "", ""]
+    assert said == [*few, "name = 'depth'", "", ""]
 
 
 def test_the_key_of_a_dict_comes_before_the_variable_of_a_loop() -> None:

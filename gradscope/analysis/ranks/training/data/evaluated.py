@@ -22,6 +22,16 @@ from gradscope.trace.trace import Trace
 
 DEEPEST = 3
 """Number of assignments through which a mean is looked for."""
+CLOCKS = frozenset((
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+    "process_time", "process_time_ns", "thread_time", "default_timer", "elapsed_time", "now",
+))  # fmt: skip
+"""Functions that read a clock."""
+TIMES = frozenset((
+    "time", "times", "timer", "timers", "elapsed", "duration", "durations", "latency", "latencies",
+    "second", "seconds", "sec", "secs", "ms", "us", "ns", "throughput",
+))  # fmt: skip
+"""Words in names of what clocks measured. A mean of it is not one over rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,7 @@ def averaged_means(tree: ast.Module) -> Iterator[AveragedMean]:
     named = names_of_rank_counts(tree)
     for _, body in functions(tree):
         statements = [*own_statements(body)]
+        times = _names_of_times(statements)
         for at, each in enumerate(statements):
             if not isinstance(each, ast.Expr | ast.Assign) or not isinstance(each.value, ast.Call):
                 continue
@@ -111,7 +122,7 @@ def averaged_means(tree: ast.Module) -> Iterator[AveragedMean]:
             if not isinstance(passed, ast.Name):
                 continue
             if averages or any(_divides(later, passed.id, named) for later in statements[at + 1 :]):
-                mean = _mean(statements[:at], passed.id, named, DEEPEST)
+                mean = _mean(statements[:at], passed.id, _LocalNames(named, times), DEEPEST)
                 if mean:
                     yield AveragedMean(each.lineno, each.end_lineno or each.lineno, mean)
 
@@ -132,20 +143,78 @@ def _divides(statement: ast.stmt, name: str, named: frozenset[str]) -> bool:
     return False
 
 
-def _mean(before: Sequence[ast.stmt], name: str, named: frozenset[str], deepest: int) -> int:
-    """The line of the mean that a variable was given last; 0: it is none."""
+@dataclass(frozen=True, slots=True)
+class _LocalNames:
+    """What is known of the names of a function."""
+
+    ranks: frozenset[str]  # names of the number of ranks
+    times: frozenset[str]  # names of what clocks measured
+
+
+def _mean(before: Sequence[ast.stmt], name: str, known: _LocalNames, deepest: int) -> int:
+    """The line of the mean that a variable was given last; 0: it is none, or one of times."""
     for at in range(len(before) - 1, -1, -1):
         each = before[at]
         if not (isinstance(each, ast.Assign) and any(is_named(to, name) for to in each.targets)):
             continue
+        if _measures_time(each.value, known.times) or any(map(_is_time, _names(each.value, name))):
+            return 0
         for inner in ast.walk(each.value):
-            if isinstance(inner, ast.Call) and last_name(inner.func) == "mean":
-                return each.lineno
-            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
-                by = inner.right
-                if not isinstance(by, ast.Constant) and not counts_ranks(by, named):
+            match inner:
+                case ast.Call(func=called) if last_name(called) == "mean":
+                    return each.lineno
+                case ast.BinOp(op=ast.Div(), right=by) if _counts(by, known.ranks):
                     return each.lineno
         others = [inner.id for inner in ast.walk(each.value) if isinstance(inner, ast.Name)]
-        found = (_mean(before[:at], other, named, deepest - 1) for other in others if deepest > 1)
+        found = (_mean(before[:at], other, known, deepest - 1) for other in others if deepest > 1)
         return next(filter(None, found), 0)
     return 0
+
+
+def _counts(divisor: ast.expr, ranks: frozenset[str]) -> bool:
+    """Whether a divisor may be a number of rows: not that of ranks, and no unit such as 2**20."""
+    varies = any(isinstance(each, ast.Name) for each in ast.walk(divisor))
+    return varies and not counts_ranks(divisor, ranks)
+
+
+def _names_of_times(statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """The variables of a function into which a clock's time goes, or a list of them."""
+    known: frozenset[str] = frozenset()
+    while True:
+        more = known.union(*(_given_times(each, known) for each in statements))
+        if more == known:
+            return known
+        known = more
+
+
+def _given_times(statement: ast.stmt, known: frozenset[str]) -> Iterator[str]:
+    """The names that a statement gives a time."""
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            pass
+        case ast.AugAssign(target=target, value=value):
+            targets = [target]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=held, attr="append"), args=[value])):
+            targets = [held]
+        case _:
+            return
+    if _measures_time(value, known):
+        yield from (each.id for each in targets if isinstance(each, ast.Name))
+
+
+def _measures_time(expression: ast.expr, known: frozenset[str]) -> bool:
+    return any(
+        (isinstance(each, ast.Name) and each.id in known)
+        or (isinstance(each, ast.Call) and last_name(each.func) in CLOCKS)
+        for each in ast.walk(expression)
+    )
+
+
+def _names(expression: ast.expr, name: str) -> Iterator[str]:
+    """The names in an expression, and that of the variable it is assigned to."""
+    yield name
+    yield from (last_name(each) for each in ast.walk(expression))
+
+
+def _is_time(name: str) -> bool:
+    return not TIMES.isdisjoint(name.lower().split("_"))

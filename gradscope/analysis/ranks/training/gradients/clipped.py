@@ -16,8 +16,10 @@ from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
 from gradscope.analysis.ranks.training.data.batches import DRAWS
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.analysis.source.functions import all_statements, last_name
+from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import (
     NONE,
+    Act,
     CameInAct,
     ClipAct,
     Collective,
@@ -69,7 +71,8 @@ class ClippedApart:
 
 def clipped_apart(trace: Trace) -> tuple[ClippedApart, ...]:
     """One for each group of ranks."""
-    if len(trace.meta.get("ranks", ())) < 2 or trace.once(SourceFiles).each(noise_on_gradients):
+    several = len(trace.meta.get("ranks", ())) > 1
+    if not (several and _clips(trace)) or trace.once(SourceFiles).each(noise_on_gradients):
         return ()
     by_group: dict[tuple[int, ...], dict[int, list[ClippedThenReduced]]] = {}
     for part in trace.once(parts):
@@ -77,6 +80,11 @@ def clipped_apart(trace: Trace) -> tuple[ClippedApart, ...]:
             by_group.setdefault(each.members, {}).setdefault(part.rank, []).append(each)
     found = (_compared(members, ranks) for members, ranks in by_group.items())
     return tuple(each for each in found if each is not None)
+
+
+def _clips(trace: Trace) -> bool:
+    """Whether any rank clipped: to know that, the acts of each need not be made."""
+    return ClipAct.KIND in trace.texts(distinct(trace.table(Act).array("kind")))
 
 
 def _compared(
