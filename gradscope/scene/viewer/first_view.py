@@ -44,8 +44,9 @@ def some_steps(trace: Trace, selection: Selection, report: Report) -> Selection:
     if selection.step is not None or selection.backward is not None:
         return selection
     made = _steps_of_nodes(trace, trace.table(Node).array("id"))
-    numbers, many = np.unique(made[made != NONE], return_counts=True)
-    if len(made) <= MOST_NODES or len(numbers) < 2:
+    known = np.array([step.number for step in steps(trace)], np.int64)
+    numbers, many = np.unique(made[np.isin(made, known)], return_counts=True)
+    if many.sum() <= MOST_NODES or len(numbers) < 2:
         return selection
     before = np.concatenate(([0], np.cumsum(many)))
     middle = int(np.searchsorted(numbers, _step_of_interest(trace, selection, report)))

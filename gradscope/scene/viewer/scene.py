@@ -88,16 +88,12 @@ def viewer_scene(
     graph: GraphOf = GraphOf.BACKWARD,
 ) -> ViewerScene:
     """Everything that the page shows, or the selected part. `graph`: the one shown first."""
-    selection = selection or Selection()
-    report = inspect(trace)
+    report, selection = inspect(trace), selection or Selection()
     if earlier is None:
         selection = some_steps(trace, selection, report)
     scope = scope_of(trace, selection)
-    against: Against | None = None
     part = replace(selection, around=None)
-    if earlier is not None:
-        tell("comparing the traces")
-        against = Against(scope, scope_of(earlier.trace, part), earlier.names)
+    against = None if earlier is None else _against(scope, part, earlier)
     texts = Texts()
     times, during = times_of(scope), part_of_time(scope, selection)
     steps = steps_of(trace, during)
@@ -139,12 +135,17 @@ def viewer_scene(
     facts = _facts(scope, selection) | {"forward": said, "heat": by_step}
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
-    notes = said_of_steps(trace, selection)
-    facts["limits"] = [*notes, *limits(trace, report, said, tables)]
+    some = said_of_steps(trace, selection)
+    facts["limits"] = [*some, *limits(trace, report, said, tables)]
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     facts |= {"compared": against.facts(report.findings)} if against else {}
-    from_start = _from_start(tables | by_rank, start_of(trace))
-    return ViewerScene(facts, from_start, texts.all(), notes)
+    tables = _from_start(tables | by_rank, start_of(trace))
+    return ViewerScene(facts, tables, texts.all(), some)
+
+
+def _against(scope: PageNodes, part: Selection, earlier: Earlier) -> Against:
+    tell("comparing the traces")
+    return Against(scope, scope_of(earlier.trace, part), earlier.names)
 
 
 def _ranks_by_step(trace: Trace, shown: Sequence[Step]) -> tuple[Json, dict[str, Table]]:
