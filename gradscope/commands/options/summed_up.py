@@ -31,7 +31,7 @@ def summed_up(path: Path, shown: Path, *, plain: bool, width: int) -> "Recorded"
         if not sys.executable or path.stat().st_size <= SMALL:
             return _here(path, shown, plain=plain, width=width)
         done = _in_new_process([str(path.absolute()), str(shown), str(int(plain)), str(width)])
-    except Exception:  # noqa: BLE001  no more processes; or the script has replaced `subprocess`
+    except (OSError, ValueError, TypeError, AttributeError):  # no process; or a script's own `run`
         return _here(path, shown, plain=plain, width=width)
     try:
         said = json.loads(done.stdout)
