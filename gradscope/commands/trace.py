@@ -246,14 +246,14 @@ def _sum_up(
         _say(outcome.trouble)
     if outcome.trace is None or quiet:
         return
-    from gradscope.render.terminal.cells import PLAIN, UNICODE, can_show
-    from gradscope.render.views.recorded import recorded
+    from gradscope.commands.options.summed_up import summed_up
+    from gradscope.render.terminal.cells import can_show
 
     with suppress(OSError, ValueError):
         sys.stdout.flush()
-    charset = UNICODE if can_show(sys.stderr.encoding) else PLAIN
     shown = output.with_name(outcome.trace.name)
-    said = recorded(outcome.trace, shown, charset, _columns())
+    plain = not can_show(sys.stderr.encoding)
+    said = summed_up(outcome.trace, shown, plain=plain, width=_columns())
     _write(f"{line}\n" for line in said.explanation)
     details = said.details if verbose else ()
     for line in filter(None, (*said.summary, outcome.elsewhere, *details, said.following)):

@@ -29,6 +29,18 @@ class Selection:
     hops: int = 2
     path_to: str | None = None  # only nodes that a gradient passes on its way to this node or leaf
     critical: bool = False  # only the critical path
+    until: int | None = None  # with `step`: the number of the last of several steps
+
+    def steps(self, trace: Trace) -> list[int]:
+        """The ids of the selected steps; none if it is not limited to steps."""
+        return [] if self.step is None else step_ids(trace, self.step, self.until)
+
+    @property
+    def words(self) -> str:
+        """The selected steps, as in "step 5" or "steps 0 to 2,856"."""
+        return (
+            f"step {self.step}" if self.until is None else f"steps {self.step:,} to {self.until:,}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +119,7 @@ def _scope(trace: Trace, selection: Selection) -> frozenset[int]:
     if selection.backward is not None:
         chosen &= nodes_of_task(trace, backward_numbered(trace, selection.backward))
     if selection.step is not None:
-        chosen &= _nodes_of_step(trace, step_ids(trace, selection.step))
+        chosen &= _nodes_of_step(trace, selection.steps(trace))
     return frozenset(chosen)
 
 
@@ -117,7 +129,7 @@ def _tasks(trace: Trace, selection: Selection) -> frozenset[int] | None:
     if selection.step is None:
         return None
     tasks = trace.table(GraphTask)
-    of_step = np.isin(tasks["step"], step_ids(trace, selection.step))
+    of_step = np.isin(tasks["step"], selection.steps(trace))
     return frozenset(tasks["id"][of_step].tolist())
 
 

@@ -47,9 +47,11 @@ def step_numbers(trace: Trace) -> dict[int, int]:
     return dict(zip(table["id"].tolist(), table["number"].tolist(), strict=True))
 
 
-def step_ids(trace: Trace, number: int) -> list[int]:
+def step_ids(trace: Trace, number: int, until: int | None = None) -> list[int]:
+    """The ids of the step with this number; `until`: of the steps up to that one."""
     known = steps(trace)
-    found = [step.id for step in known if step.number == number]
+    last = number if until is None else until
+    found = [step.id for step in known if number <= step.number <= last]
     if not found:
         numbers = sorted(step.number for step in known)
         has = f"its steps are {numbers[0]} to {numbers[-1]}" if numbers else "it has no steps"

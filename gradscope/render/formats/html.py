@@ -13,9 +13,11 @@ def write(scene: ViewerScene, theme: Theme | None) -> Drawn:
     """Write the page. Without a theme it follows the reader's system."""
     content = page(scene, theme.name if theme else "")
     if not scene.rows("nodes"):
-        return Drawn(content, holds=f"{scene.rows('calls'):,} calls and data, no backward")
+        return Drawn(
+            content, holds=f"{scene.rows('calls'):,} calls and data, no backward", notes=scene.notes
+        )
     holds = f"{plural(scene.rows('nodes'), 'node')}, {plural(scene.rows('events'), 'event')}"
-    return Drawn(content, holds=holds)
+    return Drawn(content, holds=holds, notes=scene.notes)
 
 
 FORMAT = Format(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from gradscope.analysis.rules.engine import PAGE, UNEXPLAINED
 from gradscope.analysis.timing.durations import device_threads
 from gradscope.errors import UnreadableTraceError
 from gradscope.render.terminal.cells import UNICODE, Charset, wrapped
+from gradscope.render.views.lines_at_end import Recorded
 from gradscope.render.views.report import findings_lines
 from gradscope.scene.readable import byte_count, count, duration, plural
 from gradscope.scene.report import by_severity, nothing_found
@@ -55,27 +56,20 @@ Measured by `python -m bench watching`.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The output of `gradscope trace` about the trace that it has just written."""
+def recorded(
+    path: Path, shown: Path, charset: Charset = UNICODE, width: int = WIDTH, why_not: str = ""
+) -> Recorded:
+    """Summarize the trace at `path`, which the user calls `shown`, in lines of this width.
 
-    summary: tuple[str, ...]  # what was recorded, and the findings
-    following: str = ""  # the next command
-    details: tuple[str, ...] = ()  # the cost, and what was not recorded
-    explanation: tuple[str, ...] = ()  # of the exception that ended the program
-
-
-def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = WIDTH) -> Recorded:
-    """Summarize the trace at `path`, which the user calls `shown`, in lines of this width."""
+    `why_not`: why it is not checked, as in "since it is large".
+    """
     name = shlex.quote(str(shown))
     try:
         size = path.stat().st_size
         if size > LOOKED_THROUGH and (size > EXPLAINED or not _raised(path)):
-            said = f"{shown}: {byte_count(size)}; not checked yet, since it is large"
-            meta = load(path, [Meta])
-            details = (*_cost(meta), *_lacks(meta), *notes_of(meta))
-            summary = (said, *_out_of_room(meta))
-            return Recorded(summary, f"next: gradscope inspect {name}", details)
+            why_not = why_not or "since it is large"
+        if why_not:
+            return _unchecked(path, size, shown, why_not)
         trace = load(path)
     except (OSError, UnreadableTraceError) as error:
         return Recorded((str(error),))
@@ -84,6 +78,14 @@ def recorded(path: Path, shown: Path, charset: Charset = UNICODE, width: int = W
     seen = guard.tried("the summary", lambda: _summed_up(trace, shown, charset, width), nothing)
     faults = (fault.words for fault in guard.faults)
     return replace(seen, summary=(*seen.summary, *faults))
+
+
+def _unchecked(path: Path, size: int, shown: Path, why_not: str) -> Recorded:
+    said = f"{shown}: {byte_count(size)}; not checked yet, {why_not}"
+    meta = load(path, [Meta])
+    details = (*_cost(meta), *_lacks(meta), *notes_of(meta))
+    following = f"next: gradscope inspect {shlex.quote(str(shown))}"
+    return Recorded((said, *_out_of_room(meta)), following, details)
 
 
 def _summed_up(trace: Trace, shown: Path, charset: Charset, width: int) -> Recorded:

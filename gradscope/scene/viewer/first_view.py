@@ -1,12 +1,23 @@
-"""What the page shows first: the summary of the trace, and the node at which it opens."""
+"""What the page shows first: the summary, the node at which it opens, of a long run some steps.
+
+# Note [Some steps]
+A page of all steps of a long run would take a browser too long, and the time to make it grows with
+the steps. So it has steps that follow each other, up to a number of nodes: those around the step at
+which the page opens. Findings, times by line and the summary are those of the whole trace.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from gradscope.analysis.findings import Severity
+from gradscope.analysis.graph.selection import Selection
+from gradscope.analysis.identity.names import find_nodes
+from gradscope.analysis.identity.steps import steps
+from gradscope.analysis.lookups import Ids
 from gradscope.analysis.report import Report
 from gradscope.analysis.timing.spans import spans
 from gradscope.scene.readable import plural
@@ -14,12 +25,66 @@ from gradscope.scene.report import verdict
 from gradscope.scene.timeline.waits import wait_notes
 from gradscope.scene.viewer.nodes import PageNodes
 from gradscope.scene.viewer.text_columns import Json, Table, shown
-from gradscope.trace.schema import NONE, Phase
+from gradscope.trace.schema import NONE, Node, Phase, Step
 from gradscope.trace.trace import Trace
 
 LEVEL_GRAPH = (
     "level graph: the order, times and states of nodes are not recorded; use --level engine"
 )
+
+MOST_NODES = 20_000
+"""Most nodes of a page that has more than one step."""
+
+
+def some_steps(trace: Trace, selection: Selection, report: Report) -> Selection:
+    """The steps that the page of a long run shows; the selection if it is not long.
+
+    See Note [Some steps].
+    """
+    if selection.step is not None or selection.backward is not None:
+        return selection
+    made = _steps_of_nodes(trace, trace.table(Node).array("id"))
+    known = np.array([step.number for step in steps(trace)], np.int64)
+    numbers, many = np.unique(made[np.isin(made, known)], return_counts=True)
+    if many.sum() <= MOST_NODES or len(numbers) < 2:
+        return selection
+    before = np.concatenate(([0], np.cumsum(many)))
+    middle = int(np.searchsorted(numbers, _step_of_interest(trace, selection, report)))
+    middle = min(middle, len(numbers) - 1)
+    last_start = np.searchsorted(before, before[-1] - MOST_NODES)
+    first = min(np.searchsorted(before, before[middle] - MOST_NODES // 2), last_start, middle)
+    end = max(np.searchsorted(before, before[first] + MOST_NODES, "right") - 1, middle + 1)
+    return replace(selection, step=int(numbers[first]), until=int(numbers[end - 1]))
+
+
+def _steps_of_nodes(trace: Trace, nodes: Ids) -> Ids:
+    """The number of the step in which each node was created; NONE if in none."""
+    table, of_trace = trace.table(Node), trace.table(Step)
+    if not len(of_trace):
+        return np.full(len(nodes), NONE, np.int64)
+    at = of_trace.positions(table.array("step")[table.positions(nodes)])
+    return np.where(at == NONE, NONE, of_trace.array("number")[at])
+
+
+def _step_of_interest(trace: Trace, selection: Selection, report: Report) -> int:
+    """The step of the node to open at, or of the worst finding; else 0."""
+    if selection.around is not None:
+        nodes = np.array(find_nodes(trace, selection.around)[:1], np.int64)
+        return max(_steps_of_nodes(trace, nodes).tolist(), default=0)
+    found = (each for each in report.findings if each.severity >= Severity.WARNING)
+    return next((each.steps[0] for each in found if each.steps), 0)
+
+
+def said_of_steps(trace: Trace, selection: Selection) -> tuple[str, ...]:
+    """A sentence about the steps that the page leaves out; none if it shows what was asked for."""
+    if selection.until is None:
+        return ()
+    many = len({step.number for step in steps(trace)})
+    said = (
+        f"the run is long, so the page has only {selection.words} of {many:,} recorded steps; its "
+        "findings, summary and times by line are those of all; --step N shows another step"
+    )
+    return (said,)
 
 
 def summary_facts(trace: Trace, report: Report) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def forward_tables(
 ) -> tuple[dict[str, Table], dict[str, Json]]:
     """The tables of the forward graph, and notes; only notes if it is empty."""
     trace = scope.trace
-    part = Selection(selection.step, selection.backward)
+    part = replace(selection, around=None)
     selected = select_calls(trace, part, everything=False)
     if not len(selected.places):
         return {}, {"absent": shown(nothing(trace))}

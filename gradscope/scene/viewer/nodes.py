@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -78,7 +78,7 @@ class PageNodes:
 def scope_of(trace: Trace, selection: Selection) -> PageNodes:
     """All nodes and backwards, or those of one step or backward. `around`: where to begin."""
     table = trace.table(Node)
-    part = Selection(selection.step, selection.backward)
+    part = replace(selection, around=None)
     chosen = select(trace, part) if part != Selection() else None
     focus = () if selection.around is None else find_nodes(trace, selection.around)
     ids = np.sort(table["id"] if chosen is None else ints(chosen.nodes))

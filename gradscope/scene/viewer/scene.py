@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import numpy as np
@@ -19,7 +19,13 @@ from gradscope.scene.graph.graph import NO_GRADIENT
 from gradscope.scene.timeline.rank_heat import heat_columns
 from gradscope.scene.timeline.rank_lanes import exchange_columns
 from gradscope.scene.viewer.comparison import Against
-from gradscope.scene.viewer.first_view import limits, opening, summary_facts
+from gradscope.scene.viewer.first_view import (
+    limits,
+    opening,
+    said_of_steps,
+    some_steps,
+    summary_facts,
+)
 from gradscope.scene.viewer.forward import forward_tables
 from gradscope.scene.viewer.groups import FORM_NAMES, GroupForm, Groups
 from gradscope.scene.viewer.lanes import lane_tables, same_times, step_rows, steps_of
@@ -82,17 +88,15 @@ def viewer_scene(
     graph: GraphOf = GraphOf.BACKWARD,
 ) -> ViewerScene:
     """Everything that the page shows, or the selected part. `graph`: the one shown first."""
-    selection = selection or Selection()
+    report, selection = inspect(trace), selection or Selection()
+    if earlier is None:
+        selection = some_steps(trace, selection, report)
     scope = scope_of(trace, selection)
-    against: Against | None = None
-    part = Selection(selection.step, selection.backward)
-    if earlier is not None:
-        tell("comparing the traces")
-        against = Against(scope, scope_of(earlier.trace, part), earlier.names)
+    part = replace(selection, around=None)
+    against = None if earlier is None else _against(scope, part, earlier)
     texts = Texts()
     times, during = times_of(scope), part_of_time(scope, selection)
     steps = steps_of(trace, during)
-    report = inspect(trace)
     tell("finding loops")
     groups, of_node = Groups(trace, scope.columns).table(texts)
     tell("collecting the contents of the page")
@@ -131,10 +135,17 @@ def viewer_scene(
     facts = _facts(scope, selection) | {"forward": said, "heat": by_step}
     facts["summary"] = summary_facts(trace, report)
     facts["opens"] = opening(scope, report, tables["findings"], tables["backwards"])
-    facts["limits"] = limits(trace, report, said, tables)
+    some = said_of_steps(trace, selection)
+    facts["limits"] = [*some, *limits(trace, report, said, tables)]
     facts["begins"] = str(graph if len(trace.table(Node)) else GraphOf.FORWARD)
     facts |= {"compared": against.facts(report.findings)} if against else {}
-    return ViewerScene(facts, _from_start(tables | by_rank, start_of(trace)), texts.all())
+    tables = _from_start(tables | by_rank, start_of(trace))
+    return ViewerScene(facts, tables, texts.all(), some)
+
+
+def _against(scope: PageNodes, part: Selection, earlier: Earlier) -> Against:
+    tell("comparing the traces")
+    return Against(scope, scope_of(earlier.trace, part), earlier.names)
 
 
 def _ranks_by_step(trace: Trace, shown: Sequence[Step]) -> tuple[Json, dict[str, Table]]:
@@ -192,7 +203,7 @@ def _facts(scope: PageNodes, selection: Selection) -> dict[str, Json]:
 def _part(trace: Trace, selection: Selection) -> str:
     parts = []
     if selection.step is not None:
-        parts.append(f"step {selection.step}{on_ranks(trace)}")
+        parts.append(f"{selection.words}{on_ranks(trace)}")
     if selection.backward is not None:
         parts.append(f"backward {selection.backward}")
     return ", ".join(parts)

@@ -58,6 +58,7 @@ class ViewerScene:
     facts: Mapping[str, Json]  # about the whole
     tables: Mapping[str, Table]
     texts: tuple[str, ...]
+    notes: tuple[str, ...] = ()  # about the steps that it does not show
 
     def rows(self, table: str) -> int:
         first = next(iter(self.tables[table].values()))

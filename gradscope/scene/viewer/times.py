@@ -12,7 +12,7 @@ from gradscope.analysis.graph.memory import SavedRows, held, over_time
 from gradscope.analysis.graph.selection import Selection
 from gradscope.analysis.identity.backwards import backward_numbers
 from gradscope.analysis.identity.sites import site_of
-from gradscope.analysis.identity.steps import step_ids, step_numbers
+from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.lookups import Ids, member, paired
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import Runs, node_runs
@@ -264,7 +264,7 @@ def part_of_time(scope: PageNodes, selection: Selection) -> Part:
     """From the creation of the selected nodes, or the start of the step, to the last backward."""
     if selection.step is None and selection.backward is None:
         return 0, FOREVER
-    wanted = set() if selection.step is None else {*step_ids(scope.trace, selection.step)}
+    wanted = {*selection.steps(scope.trace)}
     rows: list[Step | GraphTask] = [row for row in scope.trace.rows(Step) if row.id in wanted]
     table = scope.trace.table(GraphTask)
     rows += [table.row(task) for task in scope.tasks.tolist()]

@@ -46,7 +46,7 @@ def test_steps_are_found_by_their_moments_and_end_as_the_next_begin_however_ofte
     for now in (10, 20, 30):
         contexts.steps.begin(now, at=contexts.now() + now)
         contexts.flush()
-        begun = contexts.steps.moments[-1]
+        begun = contexts.steps.recent[1][-1]
         looks.append(contexts.steps.at(np.array([begun - 1, begun])))
     contexts.finish()
     contexts.flush()

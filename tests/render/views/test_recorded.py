@@ -10,6 +10,7 @@ import pytest
 from gradscope.analysis.report import inspect
 from gradscope.render.terminal.cells import UNICODE
 from gradscope.render.views import recorded as view
+from gradscope.render.views.lines_at_end import Recorded
 from gradscope.render.views.report import report_lines
 from gradscope.trace.load_save import load, save
 from gradscope.trace.schema import Device, Finding, Node, NodeBegin, Thread
@@ -26,7 +27,7 @@ NEXT = "next: gradscope view 't t.json'; or inspect, render, debug"
 DROPPED = "dropped: 2 steps were not recorded"
 
 
-def said_of(folder: Path, *rows: Node | Finding, **meta: object) -> view.Recorded:
+def said_of(folder: Path, *rows: Node | Finding, **meta: object) -> Recorded:
     save(trace_of(*rows, meta=meta), folder / "trace.json")
     return view.recorded(folder / "trace.json", Path("t t.json"))
 

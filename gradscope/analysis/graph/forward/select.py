@@ -17,7 +17,6 @@ from gradscope.analysis.graph.selection import Selection, nodes_of_task
 from gradscope.analysis.identity.backwards import backward_numbered
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.names import find_nodes, made_in_module, made_on_line, near
-from gradscope.analysis.identity.steps import step_ids
 from gradscope.analysis.lookups import Ids, Links, links
 from gradscope.analysis.program.modules import module_names
 from gradscope.errors import UnknownNameError, UsageError
@@ -76,7 +75,7 @@ def _of_step_and_backward(trace: Trace, calls: ForwardCalls, selection: Selectio
     chosen = np.ones(len(calls), bool)
     if selection.step is not None:
         steps = calls.ops["step"][calls.rows]
-        chosen &= np.isin(steps, step_ids(trace, selection.step))
+        chosen &= np.isin(steps, selection.steps(trace))
     if selection.backward is not None:
         task = backward_numbered(trace, selection.backward)
         made = np.isin(calls.node, sorted(nodes_of_task(trace, task)))

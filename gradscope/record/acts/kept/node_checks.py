@@ -195,7 +195,7 @@ def _computed(
         try:
             done = subprocess.run(  # noqa: S603
                 command, capture_output=True, timeout=LONGEST + MORE, check=False,
-                env=_environment(), stdin=subprocess.DEVNULL, cwd=folder,
+                env=environment(), stdin=subprocess.DEVNULL, cwd=folder,
             )  # fmt: skip
             return orjson.loads(done.stdout)["runs"], ""
         except subprocess.TimeoutExpired:
@@ -204,7 +204,7 @@ def _computed(
             return [], "gradscope verify could not run"
 
 
-def _environment() -> Mapping[str, str]:
+def environment() -> Mapping[str, str]:
     """The environment of a process that imports this gradscope and is not recorded."""
     here = str(Path(__file__).parents[4])
     kept = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT}

@@ -52,7 +52,7 @@ class Spans:
     def add(self, name: str, phase: Phase, thread: int, begin: int, end: int) -> int:
         """A span that was noticed later; `end`: NONE if it is not known yet, see `ends`."""
         number = next(self.ids)
-        step = int(self._steps.at(begin)) if self._steps.moments else NONE
+        step = int(self._steps.at(begin))
         text = self._writer.intern(name)
         self._new.note(number, text, phase, NONE, thread, step, begin, end)
         return number

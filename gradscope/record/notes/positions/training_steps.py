@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NEVER = np.iinfo(np.int64).max
 """Later than any time."""
+RECENT = 1 << 14
+"""At least so many of the latest steps are found by their time: notes are read soon after."""
 
 
 class Steps:
@@ -51,8 +53,8 @@ class Steps:
         """Likewise, before it begins."""
         self.joined: JoinedRows | None = None
         """Decides which steps share a row."""
-        self.moments = array("q")
-        """The start of each step."""
+        self.recent = 0, array("q")
+        """The number of steps before the recent ones, and the start of each recent one."""
         self._ids = count()
         self._lock = threading.RLock()
         self._new = Log(3)  # each ends when the next begins
@@ -83,23 +85,26 @@ class Steps:
         self.is_over = False
         with self._lock:  # steps of two threads begin one after the other
             now = perf_counter_ns() - self._start if at is None else at
-            if self.moments:
-                now = max(now, self.moments[-1])
+            _, moments = self.recent
+            if moments:
+                now = max(now, moments[-1])
             self.id = next(self._ids)
             self.number = self.number + 1 if number is None else number
             self._new.note(self.id, self.number, now)
-            self.moments.append(now)
+            moments.append(now)
         if self._contexts_name_them:
             self.in_contexts = self.id
             for state in list(self._threads.known):
                 state.context = 0
 
     def at(self, t: Any) -> Any:
-        """The ids of the steps that were running at these times."""
+        """The ids of the steps that were running at these times; NONE before the recent ones."""
+        before, moments = self.recent
         earliest = np.min(t, initial=NEVER)
-        first = max(bisect_right(self.moments, earliest) - 1, 0)
-        begins = np.array(self.moments[first:], np.int64)  # few: most times are recent
-        return np.searchsorted(begins, t, side="right") + (first - 1)
+        first = max(bisect_right(moments, earliest) - 1, 0)
+        begins = np.array(moments[first:], np.int64)  # few: most times are recent
+        found = np.searchsorted(begins, t, side="right") + (first - 1)
+        return np.where(found == NONE, NONE, found + before)
 
     def finish(self) -> None:
         """End the current step at the end of the recording."""
@@ -111,6 +116,10 @@ class Steps:
         new = self._new.take()
         put(self._writer, Step, ("id", "number", "begin"), new)
         put(self._writer, Step, ("id", "end"), self._ended(new), amend=True)
+        with self._lock:
+            before, moments = self.recent
+            if len(moments) > 2 * RECENT:
+                self.recent = before + len(moments) - RECENT, moments[-RECENT:]
         if self.joined is not None:
             with self._lock:
                 joined = self.joined.take(self.id)

@@ -20,6 +20,8 @@ from gradscope.trace.schema import NONE
 
 Key = tuple[str, bytes, bytes, bytes]
 """What blocks of equal structure share: type, names of nodes, and both ends of edges."""
+Place = tuple[str, int, int]
+"""The type of a block, and its first node and the one after its last."""
 TO_LEAF, OUTWARD = -1, -2
 LETTERS = 26
 
@@ -36,7 +38,8 @@ class Structures:
         by_tail = np.argsort(tails, kind="stable")
         self._tails, self._heads = tails[by_tail], heads[by_tail]
         self._starts = np.searchsorted(self._tails, np.arange(len(outline.order) + 1))
-        keys = list(self._all(outline.whole))
+        found = [(place, self._key_of(*place)) for place in self._all(outline.whole)]
+        keys = [key for _, key in found]
         self.many: Mapping[Key, int] = Counter(keys)
         spread = [
             (-self.many[key] * len(key[1]), number, key)
@@ -45,23 +48,24 @@ class Structures:
         ]
         self._numbers = {key: number for number, (_, _, key) in enumerate(sorted(spread))}
         self._keys = list(self._numbers)
+        self._known = {place: self._numbers.get(key, NONE) for place, key in found}
 
-    def _all(self, block: NodeBlock) -> Iterator[Key]:
-        """The keys of all calls and iterations in a block."""
+    def _all(self, block: NodeBlock) -> Iterator[Place]:
+        """All calls and iterations in a block."""
         for part in block.parts:
             if isinstance(part, NodeBlock):
                 if part.made is MadeBy.CALL:
-                    yield self._key(part)
+                    yield self._place(part)
                 yield from self._all(part)
         if block.made is MadeBy.LOOP and block.period > 1:
             starts = turn_starts(block).tolist()
             for first, end in pairwise(starts):
-                yield self._key_of(ITERATION, first, end)
+                yield ITERATION, first, end
 
-    def _key(self, block: NodeBlock) -> Key:
+    def _place(self, block: NodeBlock) -> Place:
         is_turn = block.made is MadeBy.TURN
         title = ITERATION if is_turn else self._outline.types.get(block.path, "")
-        return self._key_of(title, block.first, block.end)
+        return title, block.first, block.end
 
     def _key_of(self, title: str, first: int, end: int) -> Key:
         edges = slice(self._starts[first], self._starts[end])
@@ -82,7 +86,9 @@ class Structures:
         """The number of a block's structure; NONE if no other block has it."""
         if block.made not in (MadeBy.CALL, MadeBy.TURN):
             return NONE
-        return self._numbers.get(self._key(block), NONE)
+        place = self._place(block)
+        known = self._known.get(place)
+        return self._numbers.get(self._key_of(*place), NONE) if known is None else known
 
     def title(self, number: int) -> str:
         """The type of its modules."""

@@ -66,7 +66,7 @@ export class Details extends CallFacts {
     const { model } = app;
     const { facts } = model;
     element.append(made("h2", "", facts.script));
-    const part = facts.part ? `only ${facts.part} is on this page` : "the whole trace is on this page";
+    const part = facts.part ? `only ${facts.part} ${facts.part.startsWith("steps") ? "are" : "is"} on this page` : "the whole trace is on this page";
     element.append(made("p", "under", `${facts.producer}, level ${facts.level || "unknown"}; ${part}.`));
     const { whole } = facts;
     this.facts([
