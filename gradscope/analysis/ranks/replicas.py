@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradscope.analysis.identity.sites import own_site
+from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
@@ -25,6 +25,7 @@ from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
     NONE,
     GraphTask,
+    LoadedAct,
     Op,
     Phase,
     ProcessGroup,
@@ -245,6 +246,19 @@ def written_on_all(trace: Trace, drift: Drift) -> tuple[str, int] | None:
     if len(last) < len(drift.tensors) or len(sites) > 1 or last[0][0] in COPIES:
         return None
     return last[0]
+
+
+def loaded_on_some(trace: Trace) -> tuple[int, Site] | None:
+    """A rank that loaded a state into a module at a line where others did not, and that line."""
+    loaded = {
+        part.rank: [own_site(part.trace, act.stack) for act in part.trace.once(Acts).of(LoadedAct)]
+        for part in trace.once(parts)
+    }
+    for rank, own in loaded.items():
+        for site in reversed(own):
+            if site.place and any(site not in others for others in loaded.values()):
+                return rank, site
+    return None
 
 
 def _writes(trace: Trace, drift: Drift) -> dict[int, list[tuple[str, int]]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
+from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.ranks.collectives import last_reduction
@@ -16,6 +17,7 @@ from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
     Drift,
     drifts,
+    loaded_on_some,
     same_losses,
     written_on_all,
     written_on_some,
@@ -52,7 +54,7 @@ WHY_WRITTEN = (
     "gradients and learning rates of the measured steps before were equal: the parameter was "
     "written on some ranks only, or the optimizers differ"
 )
-FIX_WRITTEN = "write parameters, and set learning rates, on all ranks alike"
+FIX_WRITTEN = "write parameters, load states and set learning rates on all ranks alike"
 EACH_STEP = "; to see each step, record with --level values"
 
 
@@ -239,6 +241,7 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
     """The norms of a parameter, of its gradient or of its update differ."""
     odd, values = _odd_one(drift.values), drift.values
     step = drift.steps[odd]
+    number = step_numbers(trace).get(step.step, drift.number)  # an optimizer may be a later one
     of = drift.name if drift.what == "parameter" else f"the {drift.what} of {drift.name}"
     by_rank = ", ".join(
         f"{value:.4g} on {listed([rank for rank in values if values[rank] == value])}"
@@ -256,11 +259,17 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
         name, stack = everywhere
         site = own_site(trace, stack)
         why = f"all ranks wrote it before, with {name}{at(site)}: each has its own numbers"
+    elif drift.what == "update" and (loaded := loaded_on_some(trace)):
+        rank, site = loaded
+        why = (
+            "parameters, gradients and learning rates were equal, and only some ranks loaded a "
+            f"state, rank {rank} for example{at(site)}: their optimizers probably have other states"
+        )
     differs = f"the norm of {of} is {by_rank}"
     if len({*values.values()}) == 1:
         differs = f"the bits of {of} differ, while its norm is {by_rank}"
     return Found(
-        message=f"Replicas differ from step {drift.number} on: {differs}{at(site)}",
+        message=f"Replicas differ from step {number} on: {differs}{at(site)}",
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
         why=why,
