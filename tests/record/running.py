@@ -58,9 +58,15 @@ class House:
         environment = {**as_tests_start(os.environ), **(env or {})}
         return start(command, self.folder, environment)
 
-    def run(self, *command: str, input: str = "", env: dict[str, str] | None = None) -> Ran:
+    def run(
+        self,
+        *command: str,
+        input: str = "",
+        env: dict[str, str] | None = None,
+        patience: float = LONG,
+    ) -> Ran:
         process = self.start(*command, env=env)
-        out, err = process.communicate(input, timeout=LONG)
+        out, err = process.communicate(input, timeout=patience)
         return Ran(process.returncode, out, err)
 
     def run_as_ranks(

@@ -11,9 +11,10 @@ not recorded either: functions that the parent's recording has replaced stay so 
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from multiprocessing import get_all_start_methods, get_start_method
@@ -47,8 +48,10 @@ class RecordedProcess(Protocol):
     def start(self) -> Any:
         """Start recording."""
 
-    def stop(self, error: BaseException | None = None) -> None:
-        """Stop recording, after this error."""
+    def stop(
+        self, error: BaseException | None = None, ending: Mapping[str, Any] | None = None
+    ) -> None:
+        """Stop recording after this error, with these facts about the end."""
 
 
 class StartedRanks:
@@ -87,11 +90,12 @@ class StartedRanks:
         """The files that such processes have written: by process id, their names."""
         ending = ENDINGS.search(self._path.name)
         end = "" if ending is None else ending[0]
-        name = self._path.name.removesuffix(end)
+        name = re.escape(self._path.name.removesuffix(end))
+        is_a_ranks = re.compile(rf"{name}(\.restart\d+)?\.rank\d+(\.\d+)?{re.escape(end)}")
         found = {}
-        for path in sorted(self._path.parent.glob(f"{name}*.rank*{end}")):
+        for path in sorted(self._path.parent.iterdir()):
             try:
-                if path.stat().st_mtime >= self._since:
+                if is_a_ranks.fullmatch(path.name) and path.stat().st_mtime >= self._since:
                     found[int(load(path, [Meta]).meta["pid"])] = path.name
             except (OSError, GradscopeError, KeyError, TypeError, ValueError):
                 continue  # it is not a trace
@@ -129,7 +133,7 @@ class RankFunction:
             raise
         finally:
             for recording in recorded:
-                recording.stop(failed)
+                recording.stop(*_ending(failed))
 
     def _joined(self, recorded: list[RecordedProcess]) -> None:
         """Begin to record: the process is a rank now."""
@@ -147,6 +151,16 @@ class RankFunction:
                 recorded.append(recording)
         except Exception as error:  # noqa: BLE001  the program must go on
             complain(f"this rank is not recorded: {fault_text(error)}")
+
+
+def _ending(error: BaseException | None) -> tuple[BaseException | None, dict[str, Any] | None]:
+    """How a rank ended, for its recording: `sys.exit()` is no error, nor is Ctrl-C."""
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        return None, {"exit": f"exit code {code}" if code else "ok", "exit_code": code}
+    if isinstance(error, KeyboardInterrupt):
+        return None, {"exit": "interrupted (KeyboardInterrupt)", "exit_code": 130}
+    return error, {"exit": "ok", "exit_code": 0} if error is None else None
 
 
 def _is_forked(process: Any) -> bool:
