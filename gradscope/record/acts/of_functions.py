@@ -48,6 +48,7 @@ class FunctionCall:
     needs: list[bool]
     stack: int
     random: Any
+    is_kept: bool = True  # its tensors are few and small enough to run it again
     outputs: list[Any] = field(default_factory=list)
     gradients: list[Any] | None = None
     returned: list[Any] | None = None
@@ -134,13 +135,13 @@ class FunctionActs:
         if cls.__module__.partition(".")[0] == "torch":
             return None
         try:
-            kept = [self._given(each) for each in given]
+            kept, is_kept = [self._given(each) for each in given], True
         except NotKept:
-            return None
+            kept, is_kept = [], False
         stack = self._acts.session.sites.of_several(self._acts.caller(frame) or frame, 1)
         with torch.no_grad():
             random = torch.get_rng_state()
-        return FunctionCall(kept, needs, stack, random)
+        return FunctionCall(kept, needs, stack, random, is_kept=is_kept)
 
     def _made(self, function: Any, call: FunctionCall, result: Any) -> None:
         torch = self._torch
@@ -154,15 +155,21 @@ class FunctionActs:
         held = (name for name, each in kept if any(each is output for output in outputs))
         call.on_ctx = next(held, "")
         try:
-            call.outputs = [self._keep(e) if isinstance(e, torch.Tensor) else None for e in outputs]
+            if call.is_kept:
+                call.outputs = [
+                    self._keep(each) if isinstance(each, torch.Tensor) else None for each in outputs
+                ]
         except NotKept:
+            call.is_kept = False
+        if not (call.is_kept or call.on_ctx):
             return
         calls = self._calls.get(function)
         if calls is None:
             self._classes += 1
             self._calls[function] = calls = []
         calls.append(call)
-        self._under_way[node] = call
+        if call.is_kept:
+            self._under_way[node] = call
 
     def _applying_node(self, own: Any) -> Any:
         acts, under_way = self._acts, self._under_way

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradscope.analysis.report import inspect
 from tests.record.acts.test_acts import lines
 from tests.record.running import House
 from tests.shared.acts import acts, all_said, said
@@ -170,3 +171,38 @@ def test_a_backward_may_be_a_method_of_the_class(house: House, engine: str) -> N
         "Twice": "agrees",
         "Thrice": "agrees",
     }
+
+
+LARGE = """\
+import torch
+
+class Tanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.tanh()
+        {kept}
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (1 - y_of(ctx) ** 2)
+
+def y_of(ctx):
+    return {read}
+
+Tanh.apply(torch.ones(700, 700, requires_grad=True) * 2).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["gradscope", pytest.param("torch", marks=pytest.mark.torch)])
+def test_an_output_on_ctx_is_named_also_where_tensors_are_too_large_to_compare(
+    house: House, engine: str
+) -> None:
+    for kept, read, rules in (
+        ("ctx.y = y", "ctx.y", [("GS903", 7)]),
+        ("ctx.save_for_backward(y)", "ctx.saved_tensors[0]", []),
+    ):
+        house.write(LARGE.format(kept=kept, read=read))
+        house.trace("--on", engine, "script.py")
+        found = inspect(house.recorded()).findings
+        assert [(each.rule, each.site.line) for each in found] == rules
