@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -12,6 +13,8 @@ import pytest
 
 import gradscope
 from gradscope.analysis.identity.steps import steps
+from gradscope.record.acts.source import backwards
+from gradscope.record.process.instances import instances
 from gradscope.trace.schema import GraphTask, Node, Step, Version
 from gradscope.trace.trace import Trace
 
@@ -19,9 +22,18 @@ ENGINES = (pytest.param("torch", marks=pytest.mark.torch), "gradscope")
 
 
 @pytest.fixture(autouse=True)
-def no_optimizer_of_another_test() -> None:
-    """A recording asks whether there is an optimizer, and finds those that are garbage, too."""
+def no_optimizer_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording asks whether there is an optimizer, and must not find those of other tests."""
     gc.collect()
+    theirs: dict[type, list[Any]] = {}
+
+    def own(base: type) -> list[Any]:
+        known = theirs.get(base, [])
+        return [each for each in instances(base) if all(each is not other for other in known)]
+
+    for module in filter(None, map(sys.modules.get, backwards.OPTIMIZERS)):
+        theirs[module.Optimizer] = instances(module.Optimizer)
+    monkeypatch.setattr(backwards, "instances", own)
 
 
 def engine(on: str) -> Any:
