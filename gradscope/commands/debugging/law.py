@@ -66,9 +66,8 @@ def law(
         program = Program(tuple(script), module, on, (keep or Path(folder)).absolute())
         found, runs, why = _determinism(program, looks=cause)
     codes = runs[0].code, runs[1].code
-    broken = found.first is not None or codes[0] != codes[1]
-    asked = name, " ".join(script)
-    _show(law_answer(found, codes, why), asked, _LawOutput(json, plain, width), broken=broken)
+    asked, shown = (name, " ".join(script)), _LawOutput(json, plain, width)
+    _show(law_answer(found, codes, why), asked, shown, broken=_is_broken(found, codes))
 
 
 def of_traces(
@@ -89,8 +88,12 @@ def of_traces(
     else:
         found = determinism(one, other)
         codes = int(one.meta.get("exit_code", 0)), int(other.meta.get("exit_code", 0))
-        broken = found.first is not None or codes[0] != codes[1]
-        _show(law_answer(found, codes, None), asked, shown, broken=broken)
+        _show(law_answer(found, codes, None), asked, shown, broken=_is_broken(found, codes))
+
+
+def _is_broken(found: "Determinism", codes: tuple[int, int]) -> bool:
+    """Whether two runs differ in what they did, or in how they ended."""
+    return found.first is not None or codes[0] != codes[1]
 
 
 def _check(name: str, laws: tuple[str, ...] = LAWS) -> None:

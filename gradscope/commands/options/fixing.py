@@ -67,10 +67,7 @@ def _written(found: "Sequence[Fix]") -> "tuple[list[Fix], list[str]]":
         except UsageError as error:
             problems[file.path] = str(error)
     tried = [
-        replace(fix, problem=problems[fix.file.path])
-        if not fix.left and fix.file.path in problems
-        else fix
-        for fix in found
+        fix if fix.left else replace(fix, problem=problems.get(fix.file.path, "")) for fix in found
     ]
     return tried, [*problems.values()]
 

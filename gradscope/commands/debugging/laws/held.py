@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gradscope.record.notes.sites import is_ours
+from gradscope.record.notes.sites import is_installed, is_ours
 
 NO_RANDOM_ADDRESSES = 0x0040000
 """ADDR_NO_RANDOMIZE of Linux's personality(2)."""
@@ -47,7 +47,7 @@ def lines_noted(path: Path) -> Callable[[str], None]:
 
     def note(what: str) -> None:
         frame: FrameType | None = sys._getframe(2)  # noqa: SLF001
-        while frame is not None and _is_installed(frame.f_code.co_filename):
+        while frame is not None and _is_no_file_of_the_program(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or is_ours(frame.f_code):
             return
@@ -60,11 +60,8 @@ def lines_noted(path: Path) -> Callable[[str], None]:
     return note
 
 
-def _is_installed(file: str) -> bool:
-    return file.startswith("<") or any(part in file for part in INSTALLED)
-
-
-INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python3.")
+def _is_no_file_of_the_program(file: str) -> bool:
+    return file.startswith("<") or is_installed(file)
 
 
 # -- random numbers -----------------------------------------------------------------------------
