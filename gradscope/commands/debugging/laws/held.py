@@ -203,3 +203,21 @@ EVERY = (
     ),
 )
 """What is held equal, one after another, until two runs no longer differ."""
+
+NOTHING = "nothing"
+"""Stands for no held thing in the arguments of a child process."""
+
+
+def prepared(arguments: list[str]) -> list[str]:
+    """Hold what is named, and return the command line of gradscope that records the program.
+
+    The arguments are the name of what is held, the file of notes, and options of `trace`.
+    """
+    from gradscope.record.acts.numbers.summaries.step_summaries import measure_every_step
+
+    name, notes, *command = arguments
+    held = next((each for each in EVERY if each.name == name), None)
+    measure_every_step()
+    if held is not None and held.begin is not None:
+        held.begin(lines_noted(Path(notes)))
+    return ["trace", *command]

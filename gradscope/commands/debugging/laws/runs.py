@@ -8,8 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gradscope.commands.debugging.laws.child import NOTHING
-from gradscope.commands.debugging.laws.held import Held
+from gradscope.commands.debugging.laws.held import NOTHING, Held
 from gradscope.errors import RecordingError
 
 TAIL = 12
@@ -87,7 +86,7 @@ def run(program: Program, number: int, held: Held | None = None) -> Run:
 START = """
 import sys
 from gradscope import cli
-from gradscope.commands.debugging.laws.child import prepared
+from gradscope.commands.debugging.laws.held import prepared
 cli.main(prepared(sys.argv[1:]))
 """
 
