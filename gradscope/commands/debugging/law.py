@@ -53,7 +53,7 @@ def law(
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Run a program twice, and say where the runs differ though they should not."""
+    """Run a program twice, and show where the runs differ."""
     _check(name)
     if script[0].startswith("-"):
         raise UsageError(f"options go before the law: gradscope law {script[0]} … {name} …")
