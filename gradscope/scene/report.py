@@ -72,7 +72,13 @@ def headline(report: Report) -> tuple[str, ...]:
         else "",
     ]
     times = _listed(measured) + " (all ranks together)" * bool(facts.ranks)
-    lines = (first, _listed(counted), times if _listed(measured) else "", _alike(report.ranks))
+    devices = (
+        f"on {each.device}: {plural(each.backwards, 'backward')} took {duration(each.ns)}"
+        + f", {duration(each.between_ns)} between them" * bool(each.between_ns)
+        for each in facts.on_devices
+    )
+    times = times if _listed(measured) else ""
+    lines = (first, _listed(counted), times, *devices, _alike(report.ranks))
     return tuple(line for line in lines if line)
 
 

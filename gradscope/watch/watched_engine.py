@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gradscope.watch.listener import Listener
     from gradscope.watch.python_walk import GraphWalker
     from gradscope.watch.runs import RunObserver
+    from gradscope.watch.values.devices.device_times import DeviceMark, DeviceTimes
 
 CALLS_THE_ENGINE = "torch.autograd.graph"
 _HIDDEN = (
@@ -61,7 +62,7 @@ _task = torch._C._current_graph_task_id
 class Begun:
     """State of a running backward."""
 
-    __slots__ = ("compiled", "creates", "held", "left_out", "task")
+    __slots__ = ("compiled", "creates", "held", "left_out", "mark", "task")
 
     def __init__(self) -> None:
         self.compiled = False  # whether PyTorch compiles the backward instead of running nodes
@@ -69,6 +70,7 @@ class Begun:
         self.creates = False  # whether it creates a graph
         self.held: Sequence[Any] = ()  # nodes that must not be released before it has run
         self.left_out = False  # whether only its existence is reported
+        self.mark: DeviceMark | None = None  # its begin on a device
 
 
 PASSED = Begun()
@@ -97,6 +99,7 @@ class WatchedEngine:
         self.left_out: dict[str, int] = {}
         self.summary: SummaryListener | None = None  # receives the tensors of some backwards
         self.looks = True  # whether backwards are recorded from now on
+        self.times: DeviceTimes | None = None  # measures recorded backwards on devices
         self.stand_aside: Callable[..., None] = _nothing
         """Called around a backward that is compiled, which PyTorch refuses in anomaly mode."""
         self.own: Any = Variable._execution_engine
@@ -176,6 +179,8 @@ class WatchedEngine:
             if is_the_programs(error):
                 raise
             self._faults.noted("a backward began", error)
+        if self.times is not None and begun.task is not None and _task() < 0:
+            begun.mark = self._faults.guarded("a device began", self.times.begins, tensors[0])
         if _is_compiled():
             begun.compiled = True
             self.left_out[COMPILED] = self.left_out.get(COMPILED, 0) + 1
@@ -187,6 +192,8 @@ class WatchedEngine:
         if begun is None:
             return handed
         task, guarded = begun.task, self._faults.guarded
+        if begun.mark is not None and self.times is not None:
+            guarded("a device ended", self.times.ends, begun.mark, task)
         if begun.compiled:
             guarded("a backward was compiled", partial(self.stand_aside, aside=False))
         try:

@@ -21,6 +21,7 @@ from gradscope.watch.python_walk import GraphWalker, NotDifferentiable, TooDeep
 from gradscope.watch.runs import calls, native_runs
 from gradscope.watch.unseen import CALLS_UNSEEN, in_words, unseen, why_not
 from gradscope.watch.values.devices.device_looks import DeviceLooks
+from gradscope.watch.values.devices.device_times import DeviceTimes
 from gradscope.watch.watched_engine import WatchedEngine
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Watcher:
         )  # fmt: skip
         self._stand_aside = StandingAside(self.runs, self.creation, self.calls)
         self.engine.stand_aside = self._stand_aside
+        if level == "engine":
+            self.engine.times = DeviceTimes()
         self.modules = ModuleCalls(listener, self.faults)
         hooks = HookedCalls(listener, self.faults)
         self.writes = None if self.calls is None else self.calls.writes

@@ -13,6 +13,7 @@ from gradscope.analysis.identity.leaves import NamedLeaf, leaf_of
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.lookups import Ids
 from gradscope.analysis.ranks.whose import RankOf
+from gradscope.analysis.timing.on_devices import DeviceBackwards, on_devices
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart, ops_of
 from gradscope.trace.arrays import distinct
@@ -58,6 +59,7 @@ class Summary:
     optimizer_ns: int  # time in operations of optimizer steps
     own_ns: int  # time of gradscope's own compiling, excluded from the others
     ranks: int = 0  # of a merged trace
+    on_devices: tuple[DeviceBackwards, ...] = ()  # backwards that were measured there
 
 
 def summary(trace: Trace) -> Summary:
@@ -89,6 +91,7 @@ def summary(trace: Trace) -> Summary:
         optimizer_ns=_covered_by_ops(trace, ProgramPart.OPTIMIZER, own),
         own_ns=sum(each.end - each.begin for each in own.stretches),
         ranks=len(trace.once(RankOf).numbers),
+        on_devices=on_devices(trace),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradscope.analysis.identity.steps import steps
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.timing.durations import durations, ns_of_ops
+from gradscope.analysis.timing.on_devices import device_ns_by_step
 from gradscope.analysis.timing.own_work import OwnWorkTimes
 from gradscope.analysis.timing.phases import ProgramPart
 from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Span, Step
@@ -28,6 +29,7 @@ class StepFacts:
     optimizer_ns: int  # in optimizer steps, from their spans or else from operations
     ns: int  # NONE when it did not end
     rank: int = NONE  # of the process, in a merged trace
+    device_ns: int = 0  # of its backwards on their devices, where that was measured
 
     @property
     def other_ns(self) -> int:
@@ -53,6 +55,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
     counted, made = Counter(of_step), Counter(trace.table(Node)["step"].tolist())
     forward = ns_of_ops(trace, ProgramPart.FORWARD, "step")
     optimizer = ns_of_ops(trace, ProgramPart.OPTIMIZER, "step") | _optimizers(trace, own)
+    on_device = device_ns_by_step(trace)
     threads = {each.thread for each in own.stretches}
     rows = steps(trace)
     of_rank = ranks.of(Step.TABLE, np.array([row.id for row in rows], np.int64))
@@ -71,6 +74,7 @@ def step_facts(trace: Trace) -> tuple[StepFacts, ...]:
             if step.end == NONE
             else max(step.end - step.begin - own.on(threads, step.begin, step.end), 0),
             rank,
+            on_device[step.id],
         )
         for step, rank in known
     )

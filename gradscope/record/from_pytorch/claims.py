@@ -20,7 +20,7 @@ GRAPH = {
     ],
     "inferred": ["node.topological_nr", "op", "op.inputs", "op.name", "region"],
     "absent": [
-        "op.end", "op.path", "op.why", "storage.freed", "value", "version",
+        "device_time", "op.end", "op.path", "op.why", "storage.freed", "value", "version",
         "graph_task.needed", "graph_task.captured", "node.arguments", "node.died", "unreached",
     ],
 }  # fmt: skip
@@ -28,8 +28,9 @@ GRAPH = {
 
 ENGINE = {
     "observed": [
-        "callback", "error", "hook_begin", "hook_end", "node.arguments", "node_begin", "node_end",
-        "reentrant_enter", "reentrant_leave", "saved", "task_begin", "task_end",
+        "callback", "device_time", "error", "hook_begin", "hook_end", "node.arguments",
+        "node_begin", "node_end", "reentrant_enter", "reentrant_leave", "saved", "task_begin",
+        "task_end",
     ],
     "inferred": [
         "accumulate", "buffer_added", "buffer_made", "capture", "decrement", "dependency", "pop",
@@ -64,7 +65,7 @@ Writes of an optimizer are recorded as its step.
 VALUES = {
     "observed": ["value"],
     "inferred": ["value.GRAD", "value.NODE_OUTPUT"],
-    "absent": ["value.data"],
+    "absent": ["value.data", "device_time"],
 }
 """If values are measured.
 

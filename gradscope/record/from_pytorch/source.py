@@ -173,6 +173,9 @@ class PyTorchSource:
         if listener.calls.whole:
             handing_on(self._put_calls)
         handing_on(listener.modules.flush, list)
+        if self.watcher is not None and self.watcher.engine.times is not None:
+            times = self.watcher.engine.times.arrived(last=last)
+            handing_on(listener.tasks.on_devices, times, listener.tensors.kinds.device)
         listener.shared.last = last
         handing_on(listener.tensors.flush)
         handing_on(listener.graphs.operands.rows.flush)

@@ -30,12 +30,13 @@ from gradscope.watch.called.call_rows import ADD, ADD_IN_PLACE
 from gradscope.watch.listener import BackwardRuns, RunColumns, together
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gradscope.record.from_pytorch.called.pytorch_calls import PyTorchCalls
     from gradscope.record.from_pytorch.values import PyTorchValues
     from gradscope.record.session import Session
     from gradscope.watch.listener import BackwardCall, SeenGradients
+    from gradscope.watch.values.devices.device_times import TookOnDevice
 
 
 HOOKS = {
@@ -257,6 +258,16 @@ class Tasks:
         if unseen:
             orders = {"id": unseen, "order": [int(Order.NOT_SEEN)] * len(unseen)}
             self._session.writer.block(schema.GraphTask, orders, amend=True)
+
+    def on_devices(self, measured: Sequence[TookOnDevice], number: Callable[[Any], int]) -> None:
+        """Write how long backwards took on their devices. `number`: that of a device."""
+        if measured:
+            self._session.writer.block(schema.DeviceTime, {
+                "task": [each.task.id for each in measured],
+                "device": [number(each.device) for each in measured],
+                "took": [each.took for each in measured],
+                "since": [NONE if each.since is None else each.since for each in measured],
+            })  # fmt: skip
 
     def _events(self, kind: Any, tasks: dict[str, Ints], at: str, a: Ints | None = None) -> None:
         """An event of each of these; that of a nested backward only of nested ones."""

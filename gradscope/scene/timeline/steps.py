@@ -14,6 +14,9 @@ from gradscope.trace.trace import Trace
 MOST = 8
 """Number of steps listed, besides the slowest one."""
 
+ON_DEVICE = "on device"
+"""The head of the times that a device took for backwards."""
+
 
 def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None:
     """The time of each step, or of one step; None if the trace has only one."""
@@ -45,16 +48,18 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
         notes.append(f"step {number}{on_ranks(trace)}; --rank N for one of them")
     optimizers = any(step.optimizer_ns for step in facts)
     named = [TableColumn(name) for name in ("step", *["rank"] * bool(ranks))]
-    heads = ["took", "forward", "backward", *["optimizer"] * optimizers, "other", "nodes"]
+    devices = any(step.device_ns for step in facts)
+    heads = ["took", "forward", "backward", *[ON_DEVICE] * devices]
+    heads += [*["optimizer"] * optimizers, "other", "nodes"]
     return TableScene(
         "steps",
         (*named, *(TableColumn(name, is_number=True) for name in heads)),
-        tuple(_cells(step, optimizers=optimizers) for step in shown),
+        tuple(_cells(step, devices=devices, optimizers=optimizers) for step in shown),
         "; ".join(notes),
     )
 
 
-def _cells(step: StepFacts, *, optimizers: bool) -> tuple[str, ...]:
+def _cells(step: StepFacts, *, devices: bool, optimizers: bool) -> tuple[str, ...]:
     several = f" in {count(step.backwards)}" if step.backwards > 1 else ""
     return (
         str(step.number),
@@ -62,6 +67,7 @@ def _cells(step: StepFacts, *, optimizers: bool) -> tuple[str, ...]:
         duration(step.ns),
         duration(step.forward_ns) if step.forward_ns else "",
         f"{duration(step.backward_ns)}{several}" if step.backwards else "",
+        *([duration(step.device_ns) if step.device_ns else ""] if devices else []),
         *([duration(step.optimizer_ns) if step.optimizer_ns else ""] if optimizers else []),
         duration(step.other_ns) if step.ns != NONE else "",
         count(step.nodes),

@@ -13,6 +13,7 @@ from gradscope.trace.schema.acts_of_data import *  # noqa: F403
 from gradscope.trace.schema.acts_of_training import *  # noqa: F403
 from gradscope.trace.schema.compiled import *  # noqa: F403
 from gradscope.trace.schema.declare import *  # noqa: F403
+from gradscope.trace.schema.device_times import *  # noqa: F403
 from gradscope.trace.schema.events import *  # noqa: F403
 from gradscope.trace.schema.plans import *  # noqa: F403
 from gradscope.trace.schema.sharding import *  # noqa: F403
@@ -23,7 +24,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 18
+MINOR = 19
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -63,6 +64,7 @@ HISTORY = {
     ): "step_summary, parameter_summary; step.joined; meta.summary; rows of these tables and of "
     "step also after the limit of a file; act.node_check and recompute; "
     "meta.checked_nodes",
+    (1, 19): "device_time",
 }
 
 SINCE = {
@@ -92,6 +94,7 @@ SINCE = {
     "replicated.broadcasts": (1, 17),
     "step_summary": (1, 18),
     "parameter_summary": (1, 18),
+    "device_time": (1, 19),
 }
 """Tables and columns that earlier versions did not record: there, empty does not mean "none"."""
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from gradscope.analysis.report import inspect
+from gradscope.scene.report import headline
 from gradscope.scene.timeline.steps import MOST, step_table
 from gradscope.scene.timeline.timeline import NO_ENGINE, TimelineOptions, timeline_scene
-from gradscope.trace.schema import GraphTask, Step
+from gradscope.trace.schema import Device, DeviceTime, GraphTask, Step
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
 from tests.shared.example_traces import two_layers
@@ -51,3 +53,20 @@ def test_a_trace_without_events_of_the_engine_still_tells_its_steps() -> None:
     assert scene.steps is not None
     assert [row[:2] for row in scene.steps.rows] == [("0", "10 ns"), ("1", "20 ns")]
     assert (scene.tasks, scene.notes) == ((), (NO_ENGINE,))
+
+
+def test_times_on_devices_have_a_column_and_a_line() -> None:
+    tasks = [GraphTask(id, begin=10 * id, end=10 * id + 1, step=id) for id in range(2)]
+    steps = [Step(id, id, begin=10 * id, end=10 * id + 9) for id in range(2)]
+    times = DeviceTime(0, 1, took=700), DeviceTime(1, 1, took=300, since=2_000)
+    trace = trace_of(*steps, *tasks, Device(1, name="cuda:0"), *times)
+
+    table = step_table(trace, None, 0)
+    assert table is not None
+    assert [column.title for column in table.columns][3:5] == ["backward", "on device"]
+    assert [row[4] for row in table.rows] == ["700 ns", "300 ns"]
+    assert headline(inspect(trace))[-1] == (
+        "on cuda:0: 2 backwards took 1.00 µs, 2.00 µs between them"
+    )
+    alone = trace_of(steps[0], tasks[0], Device(1, name="cuda:0"), times[0])
+    assert headline(inspect(alone))[-1] == "on cuda:0: 1 backward took 700 ns"

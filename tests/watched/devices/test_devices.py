@@ -1,14 +1,14 @@
 """Programs whose backwards run on a device's thread, alone and recorded.
 
-They run on a device of the CPU wheel (`programs/numpy_device.py`), on a GPU if there is one, and on
-the devices that DEVICES of the environment names.
+They run on a device of the CPU wheel (`programs/numpy_device.py`) and on a GPU if there is one, or
+on the devices that DEVICES of the environment names.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from gradscope.analysis.report import inspect
 from gradscope.trace.load_save import load
 from gradscope.trace.schema import (
     Device,
+    DeviceTime,
     GraphTask,
     HookBegin,
     Node,
@@ -49,21 +50,31 @@ def devices() -> list[str]:
     import torch
     import torch.utils.backend_registration as registration
 
-    found = os.environ.get("DEVICES", "").split()
-    if hasattr(registration, "_setup_privateuseone_for_python_backend"):
-        found.append("npy")
-    return found + ["cuda"] * torch.cuda.is_available()
+    named = os.environ.get("DEVICES", "").split()
+    if named:
+        return named
+    here = hasattr(registration, "_setup_privateuseone_for_python_backend")
+    return ["npy"] * here + ["cuda"] * torch.cuda.is_available()
 
 
-def recorded(folder: Path, name: str, *arguments: str, ways: tuple[str, ...] = WAYS) -> Iterator[
-    tuple[str, Trace]
-]:  # fmt: skip
+def of_several() -> list[str]:
+    """The kinds of devices of which there are two or more."""
+    import torch
+
+    there = hasattr(torch, "accelerator") and torch.accelerator.device_count() > 1
+    return [each for each in devices() if each != "npy"] if there else []
+
+
+def recorded(
+    folder: Path, name: str, *arguments: str, ways: tuple[str, ...] = WAYS,
+    on: Sequence[str] | None = None,
+) -> Iterator[tuple[str, Trace]]:  # fmt: skip
     """The traces of a program, which ends as it ends alone, on each device."""
     script = str(PROGRAMS / f"{name}.py")
-    for device in devices():
+    for device in devices() if on is None else on:
         house, env = House(folder), {"DEVICE": device}
         alone = house.python(script, *arguments, env=env)
-        assert (alone.code, alone.err) == (0, "")
+        assert alone.code == 0, alone.err
         for way in ways:
             ran = house.gradscope(
                 "trace", "--on", "torch", "-q", "-o", "trace.json", "--level", *way.split(), script,
@@ -186,3 +197,26 @@ def test_an_error_on_the_device_is_that_of_its_node(tmp_path: Path) -> None:
 def test_any_order_of_two_threads_is_explained(tmp_path: Path) -> None:
     for _, trace in recorded(tmp_path, "mixed", "40", ways=WAYS[:2]):
         assert len(trace.table(GraphTask)) == 40
+
+
+def test_each_of_two_devices_has_a_thread_and_a_queue(tmp_path: Path) -> None:
+    for device, trace in recorded(tmp_path, "several", on=of_several()):
+        here = {f"{device}:0", f"{device}:1"}
+        assert {threads(trace)[row.thread] for row in trace.rows(NodeBegin)} == here
+        assert len(trace.table(NodeBegin)) == 4 * 12
+        if trace.meta["level"] == "engine":
+            assert {threads(trace)[row.queue] for row in trace.rows(Pop)} >= here
+            of = {row.id: row.name for row in trace.rows(Device)}
+            assert [of[row.device] for row in trace.rows(DeviceTime)] == [f"{device}:1"] * 4
+
+
+@pytest.mark.parametrize(("arguments", "many"), [((), 3), (("dies",), 1)])
+def test_backwards_are_measured_on_their_device(
+    tmp_path: Path, arguments: tuple[str, ...], many: int
+) -> None:
+    on = [each for each in devices() if each == "npy"]
+    for _, trace in recorded(tmp_path, "simulated/timed", *arguments, ways=WAYS[:2], on=on):
+        tasks = [row.id for row in trace.rows(GraphTask)]
+        took = [(row.task, row.took, row.since) for row in trace.rows(DeviceTime)]
+        assert took == [(task, 8_000_000, NONE if task == tasks[0] else 10_000_000)
+                        for task in tasks[:many]]  # fmt: skip

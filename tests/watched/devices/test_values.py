@@ -107,7 +107,7 @@ def test_where_a_nan_was_born_on_a_device_is_found(tmp_path: Path) -> None:
 
 def test_nothing_waits_for_a_stream_that_sleeps(tmp_path: Path) -> None:
     """The same values arrive when it wakes up, some pages later."""
-    for out, trace in recorded(tmp_path, "streams", "3"):
+    for out, trace in recorded(tmp_path, "simulated/streams", "3"):
         assert out.startswith("waited []")
         found = on_device(trace)
         assert {what[4] for what in found} >= {1, 2, 3}  # backwards
@@ -116,13 +116,13 @@ def test_nothing_waits_for_a_stream_that_sleeps(tmp_path: Path) -> None:
 
 
 def test_values_that_never_arrive_are_said_to_be_missing(tmp_path: Path) -> None:
-    for _, trace in recorded(tmp_path, "streams", "1", "dies"):
+    for _, trace in recorded(tmp_path, "simulated/streams", "1", "dies"):
         assert on_device(trace) == {}
         assert any("did not arrive before the recording ended" in note for note in trace.notes)
 
 
 def test_nothing_is_measured_while_a_graph_is_captured(tmp_path: Path) -> None:
-    for out, trace in recorded(tmp_path, "streams", "1", "captures"):
+    for out, trace in recorded(tmp_path, "simulated/streams", "1", "captures"):
         assert out.startswith("waited []")
         assert measured(trace) == {}
         assert any("values of tensors that are not plain" in note for note in trace.notes)
@@ -130,7 +130,7 @@ def test_nothing_is_measured_while_a_graph_is_captured(tmp_path: Path) -> None:
 
 def test_a_device_without_the_operations_is_not_looked_at(tmp_path: Path) -> None:
     """It is said once, and the warning of the operation is not printed."""
-    for _, trace in recorded(tmp_path, "missing"):
+    for _, trace in recorded(tmp_path, "simulated/missing"):
         (said,) = [note for note in trace.notes if "npy has no amin" in note]
         assert "values of tensors on npy, which does not have the operations" in said
 
@@ -145,6 +145,8 @@ def test_a_signal_during_a_measurement_is_handled_by_the_program(tmp_path: Path)
     if "npy" not in devices():
         pytest.skip("there is no device npy")
     house = House(tmp_path)
-    ran = house.trace("--on", "torch", "--level", "values", str(PROGRAMS / "interrupted.py"))
+    ran = house.trace(
+        "--on", "torch", "--level", "values", str(PROGRAMS / "simulated" / "interrupted.py")
+    )
     assert (ran.out, ran.err) == ("interrupted\na worker was killed\ntensor([3., 3., 3.])\n", "")
     assert not [note for note in house.recorded().notes if "fault" in note]

@@ -23,7 +23,7 @@ OWNERS: Final = {
     "edge": ("node",), "saved": ("node",), "version": ("storage",), "shard": ("tensor",),
     "gathered": ("leaf",), "alias": ("tensor",), "plan_call": ("plan",), "replay": ("plan",),
     "bucket": ("span",), "collective": ("span",), "passed": ("span",), "used": ("span",),
-    "handle": ("span",), "work": ("span",),
+    "handle": ("span",), "work": ("span",), "device_time": ("task",),
 }  # fmt: skip
 """Columns without which a row says nothing. For events: the task and the node."""
 OF_EVENTS: Final = ("task", "node")

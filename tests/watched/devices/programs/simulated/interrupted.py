@@ -1,8 +1,11 @@
 """Ctrl-C, and a signal's handler that raises, while a tensor is measured on its device."""
 
 import signal
+import sys
 import time
+from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))
 import numpy_device
 import torch
 from device import end

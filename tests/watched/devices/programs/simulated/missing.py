@@ -1,7 +1,10 @@
 """A device without an operation that only gradscope needs: it warns and is not implemented."""
 
+import sys
 import warnings
+from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))
 import numpy_device  # noqa: F401 -- it adds the device
 import torch
 from device import end

@@ -5,7 +5,9 @@ up. With `captures`, operations of the program are put into a graph. With `dies`
 """
 
 import sys
+from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))
 import numpy_device
 import torch
 from device import end
