@@ -3,6 +3,7 @@
 #   PYTHON=python3.12       which interpreter makes the virtual environment
 #   VENV=.venv-3.12         where it is (a path without spaces, inside the checkout)
 #   WORKERS=4               how many processes run the tests
+#   SOURCE=pytorch/test/…    where the source of torch_openreg is
 #   TIMES=500               how many times as long `make search` looks as `make test` does
 #   ARGS='tests/trace -x'   more arguments for pytest, the benchmarks or the demo
 
@@ -22,7 +23,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/numba
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-engine answers browser programs matrix search pythons check format-check lint types imports format bench docs site wheel fresh clean
+.PHONY: help setup setup-dev demo test test-engine answers browser programs matrix openreg search pythons check format-check lint types imports format bench docs site wheel fresh clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -60,6 +61,11 @@ programs: ## run programs of other packages alone and recorded; prints a table o
 matrix: ## run the same programs on many versions of PyTorch and Python, and compare; needs gcc
 	@sh tools/venv.sh dev torch
 	$(BIN)/python -m tests.matrix $(ARGS)
+
+openreg: VENV = .venv-openreg
+openreg: ## run the tests of devices on PyTorch's torch_openreg; SOURCE is its folder; needs cmake and a C++ compiler
+	@sh tools/venv.sh dev torch
+	@sh tools/openreg.sh "$(SOURCE)" -n $(WORKERS) $(ARGS)
 
 search: setup-dev ## run the random tests longer, with new seeds
 	GRADSCOPE_SEARCH=$(TIMES) $(PYTEST) --engine all -m search $(ARGS)
@@ -107,4 +113,4 @@ fresh: ## run the README's commands in a fresh clone with an empty home
 	@sh tools/fresh.sh $(ARGS)
 
 clean: ## remove everything these targets created
-	rm -rf $(VENV) .venv-programs demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-programs .venv-openreg demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
