@@ -9,7 +9,7 @@ import numpy as np
 
 from gradscope.analysis.report import inspect
 from gradscope.analysis.timing.early_signs import EarlySigns, LossJump, Sign, Then
-from gradscope.trace.schema import GraphTask, ParameterSummary, Step, StepSummary, Tensor
+from gradscope.trace.schema import GraphTask, ParameterSummary, Row, Step, StepSummary, Tensor
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
 
@@ -18,7 +18,7 @@ USUAL = [1.0 + 0.1 * (n % 3) for n in range(30)]
 
 def of_losses(losses: Sequence[float], updates: Sequence[float] = ()) -> Trace:
     """A run with these losses; of the first steps also with updates of a parameter."""
-    rows = []
+    rows: list[Row] = []
     for n, loss in enumerate(losses):
         row = StepSummary(step=n, t=n, loss=loss, roots=1)
         if n < len(updates):

@@ -105,6 +105,17 @@ def test_where_a_nan_was_born_on_a_device_is_found(tmp_path: Path) -> None:
         assert len(births(there)) == 2
 
 
+def test_parts_of_dtensors_are_measured_on_their_device(tmp_path: Path) -> None:
+    for device in devices():
+        for _, trace in recorded(tmp_path, "parts", device=device):
+            names = {row.id: row.name for row in trace.rows(Op)}
+            of_calls = [row for row in trace.rows(Value) if row.place == Place.OP_OUTPUT]
+            found = {names[row.op]: (row.count, row.min, round(row.max, 4)) for row in of_calls}
+            assert found["tanh"] == (6, 0.0, 1.0)
+            arrived = [row for row in trace.rows(Value) if row.place == Place.NODE_INPUT]
+            assert (6, 0.0, 2.0) in [(row.count, row.min, row.max) for row in arrived]
+
+
 def test_nothing_waits_for_a_stream_that_sleeps(tmp_path: Path) -> None:
     """The same values arrive when it wakes up, some pages later."""
     for out, trace in recorded(tmp_path, "simulated/streams", "3"):

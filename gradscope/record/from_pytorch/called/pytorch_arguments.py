@@ -89,7 +89,9 @@ def _number(tensor: Any) -> object:
 
 
 def _memory(tensor: Any) -> memoryview | None:
-    """The bytes of a tensor. The import waits until the program has imported PyTorch."""
+    """The bytes of a tensor on the CPU. The import waits until the program has imported PyTorch."""
+    if tensor.device.type != "cpu":  # its values are measured there, from level `values` on
+        return None
     from gradscope.watch.values.reachable import memory
 
     return memory(tensor)
