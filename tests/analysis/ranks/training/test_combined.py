@@ -46,13 +46,16 @@ def flat(parameters, step):
         each.grad.copy_(part.view_as(each))
 """
 SORTED = "lambda every, step: flat([each for _, each in sorted(net.named_parameters())], step)"
+PLAIN = "torch.manual_seed(0)\nnet = nn.Linear(4, 2)\n"
 SCRIPTS = {
+    "averaged now and then": PLAIN
+    + "train(net, lambda every, step: each_one(every, step) if step % 3 == 2 else None)",
+    "averaged in all steps": PLAIN + "train(net, each_one)",
     "filled by position": HEADS + "train(net, flat)",
     "wrapped in other orders": HEADS
     + "model = DistributedDataParallel(net)\ntrain(model, lambda every, step: None)",
     "filled by name": HEADS + f"train(net, {SORTED})",
     "each trains alone": HEADS + "train(net, lambda every, step: dist.barrier())",
-    "in the same order": HEADS + "net = Net('ab'); net.load_state_dict(whole); train(net, flat)",
 }
 
 
