@@ -86,7 +86,7 @@ def test_a_rank_that_uses_the_gradients_of_other_parameters_is_named(
     assert "heads.a.weight is parameter 0 of the optimizer on rank 0" in finding.why
 
 
-@pytest.mark.parametrize("kind", ["filled by name", "each trains alone", "in the same order"])
+@pytest.mark.parametrize("kind", ["filled by name", "each trains alone", "averaged in all steps"])
 def test_nothing_is_said_where_each_parameter_gets_its_own_gradient(
     house: House, kind: str
 ) -> None:
