@@ -51,7 +51,11 @@ def lone_transfers(trace: Trace) -> list[InSource[LoneTransfer]]:
 
 def lone(tree: ast.Module) -> Iterator[LoneTransfer]:
     """All of them in a file."""
-    read = {name.id for name in ast.walk(tree) if _reads(name)}
+    read = {
+        each.id
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
     for block in _blocks(tree):
         for at, statement in enumerate(block):
             call = getattr(statement, "value", None)
@@ -105,15 +109,15 @@ def _used(after: Sequence[ast.stmt], handle: str, buffer: str, name: str) -> int
         if use is not None:
             return use
         if any(
-            isinstance(each, ast.Name) and each.id == buffer and not _reads(each) for each in every
+            isinstance(each, ast.Name) and each.id == buffer and not _reads(each, buffer)
+            for each in every
         ):
             return None  # the variable has another tensor
     return None
 
 
-def _reads(node: ast.AST, name: str = "") -> bool:
-    known = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    return known and (not name or getattr(node, "id", "") == name)
+def _reads(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name
 
 
 def _read(every: Sequence[ast.AST], buffer: str) -> int | None:
