@@ -18,12 +18,16 @@ import numpy as np
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.source.files import InSource, SourceFiles
-from gradscope.analysis.source.functions import all_statements
+from gradscope.analysis.source.functions import all_statements, functions, own_statements
 from gradscope.trace.schema import NONE, Frame, GraphTask, Op
 from gradscope.trace.trace import Trace
 
 OF_RANKS = re.compile(r"rank|is_(main|master)|main_process|is_global_zero", re.IGNORECASE)
 """Names in the condition of a branch that depends on the rank."""
+
+
+DEEPEST = 6
+"""Largest number of lines of a stack with those that call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ class LinesUnder:
 
     def has(self, line: int) -> bool:
         return self.first <= line <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCall:
+    """A call, and the function that it is in."""
+
+    line: int
+    name: str
+    inside: str
 
 
 _Frames = Sequence[Frame]
@@ -73,7 +86,7 @@ def left_at(trace: Trace, here: int, there: int) -> Site | None:
     else the first exception, if it is caught around them; else the loop.
     """
     every = trace.once(SourceFiles).each(blocks)
-    frames = trace.frames(here) if here != NONE else ()
+    frames = _with_callers(trace, trace.frames(here) if here != NONE else ())
     others = trace.frames(there) if there != NONE else ()
     for frame in reversed(frames):
         own = [each for each in every if each.file.name == frame.file]
@@ -94,6 +107,35 @@ def left_at(trace: Trace, here: int, there: int) -> Site | None:
             found.found.leaves if found.found.kind == "except" else found.found.line
         )
     return None
+
+
+def _with_callers(trace: Trace, frames: _Frames) -> _Frames:
+    """The frames, and the only line of the program that calls the outermost one, and so on."""
+    found = [*frames]
+    calls = trace.once(SourceFiles).each(named_calls)
+    while found and len(found) < DEEPEST:
+        function = found[-1].function
+        name = function.rpartition(".")[2]
+        sites = {(each.file.name, each.found) for each in calls if each.found.name == name}
+        if len(sites) != 1:
+            break
+        [(file, call)] = sites
+        if call.inside == function:
+            break
+        found.append(Frame(NONE, file, call.line, call.inside))
+    return found
+
+
+def named_calls(tree: ast.Module) -> Iterator[NamedCall]:
+    """The calls of a file, by the name of what is called."""
+    for inside, body in functions(tree):
+        for statement in own_statements(body):
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            for each in ast.walk(statement):
+                if isinstance(each, ast.Call):
+                    name = ast.unparse(each.func).rpartition(".")[2]
+                    yield NamedCall(each.lineno, name, inside)
 
 
 def _is_tried(

@@ -41,6 +41,8 @@ def program_at(here: list[int], there: list[int], text: str = PROGRAM) -> Trace:
     """The stacks of two ranks, the innermost line first: that of the first one, then the other."""
     lines = [*here[::-1], *there[::-1]]
     functions = {line: "metric" if line < 5 else "save" for line in range(1, 9)}
+    if text != PROGRAM:
+        functions = dict.fromkeys(range(1, 8), "train")
     frames = [
         Frame(at, "train.py", line, functions.get(line, "<module>"))
         for at, line in enumerate(lines)
@@ -106,6 +108,7 @@ SKIPS = ALONE.replace("raise ValueError", "continue")
         pytest.param(BREAKS, [10], [5], 7, id="a later one, inside of another branch"),
         pytest.param(BREAKS, [10], [10], 3, id="the first one of the next round"),
         pytest.param(CAUGHT, [6, 8], [3, 8], 3, id="an exception that the caller catches"),
+        pytest.param(CAUGHT, [6], [3], 3, id="likewise, if the stack has one line"),
         pytest.param(ALONE, [6, 10], [3, 10], 2, id="the loop, if nothing catches the exception"),
         pytest.param(SKIPS, [6, 10], [3, 10], None, id="what is left out in a round"),
         pytest.param(ALONE, [10], [10], None, id="no loop"),

@@ -14,7 +14,7 @@ from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.ranks.auditing.measured import plain
 from gradscope.analysis.ranks.collectives import last_reduction
-from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
+from gradscope.analysis.ranks.merging.one_rank import RankPart, equal_parts, parts
 from gradscope.analysis.ranks.training.rounds import Steps, steps_together
 from gradscope.trace.schema import StepAct, Tensor
 from gradscope.trace.trace import Trace
@@ -40,7 +40,7 @@ class CombinedWithOthers:
 
 def combined_with_others(trace: Trace) -> tuple[CombinedWithOthers, ...]:
     """One at most for each optimizer."""
-    if "ranks" not in trace.meta:
+    if "ranks" not in trace.meta or len(trace.once(equal_parts)) == 1:
         return ()
     every = trace.once(parts)
     optimizers = {part.rank: part.trace.once(Acts).optimizers for part in every}

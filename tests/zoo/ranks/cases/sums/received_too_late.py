@@ -15,9 +15,11 @@ for step in range(4):
     other = torch.zeros(6, 8)
     sent = dist.isend(own, (rank + 1) % world)
     received = dist.irecv(other, (rank - 1) % world)  # ALSO
-    # ADD received.wait()
     loss = (net(own) - net(other)).square().mean()  # BUG received-too-late
+    # FIX received.wait()
+    # FIX loss = (net(own) - net(other)).square().mean()
     received.wait()
+    # FIX
     sent.wait()
     loss.backward()
     for parameter in net.parameters():
