@@ -78,6 +78,12 @@ def test_ranks_that_always_use_their_own_gradients_are_no_replicas() -> None:
     assert found(rank(0, [OWN] * 4), rank(1, [OTHER] * 4)) == []
 
 
+def test_gradients_that_are_averaged_at_first_and_never_again_are_local_sgd() -> None:
+    first, second = [MEAN, OWN, OWN, OWN], [MEAN, OTHER, OTHER, OTHER]
+
+    assert found(rank(0, first), rank(1, second)) == []
+
+
 def test_one_late_gradient_that_is_equal_by_chance_is_no_average() -> None:
     first, second = [OWN, OWN, MEAN, OWN], [OTHER, OTHER, (4.0, 7.0), OTHER]
 

@@ -6,8 +6,9 @@ pass each other parts of a model, or exchange more than single numbers across th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -19,7 +20,8 @@ from gradscope.trace.schema import Collective, Phase, ProcessGroup, Span, StepAc
 from gradscope.trace.trace import Trace
 
 AT_FIRST = 2
-"""Number of steps in which one equal gradient shows that ranks average; later, all are needed."""
+"""Number of steps in which one equal gradient shows that ranks average. Later, all must be equal
+after a step in which they were not: local SGD may average gradients first, and never again."""
 
 Ranks = tuple[int, ...]
 
@@ -49,23 +51,32 @@ def averaged(trace: Trace, steps: Mapping[int, Sequence[Done[StepAct]]]) -> Aver
     grads = [{rank: each.grad for rank, each in of.items()} for of in facts]
     grads = [of for of in grads if all(of.values())]
     ranks = tuple(steps)
-    times = sum(_are_equal(of, ranks, all) for of in grads)
-    if times or any(_are_equal(of, ranks, any) for of in grads[:AT_FIRST]):
-        return Averaged((ranks,), times, len(grads))
+    equal = [_are_equal(of, ranks) for of in grads]
+    again = any(later and not before for before, later in pairwise(equal))
+    if again or _has_equal(grads[:AT_FIRST]):
+        return Averaged((ranks,), sum(equal), len(grads))
     groups = _divided(trace, ranks)
-    within = [of for of in grads if groups and all(_are_equal(of, each, all) for each in groups)]
+    within = [of for of in grads if groups and all(_are_equal(of, each) for each in groups)]
     if not within or len(within) < len(grads) or _cross(trace, groups, steps):
         return None
     return Averaged(groups, len(within), len(grads))
 
 
-def _are_equal(
-    grads: Mapping[int, Sequence[float]], ranks: Ranks, which: Callable[[Iterable[bool]], bool]
-) -> bool:
-    """Whether `all` or `any` of the gradients have the same norm on these ranks, and are not 0."""
-    return which(
+def _are_equal(grads: Mapping[int, Sequence[float]], ranks: Ranks) -> bool:
+    """Whether all gradients of a step have the same norm on these ranks, and are not 0."""
+    return all(
         len({*by_rank}) == 1 and by_rank[0] > 0
         for by_rank in zip(*(grads[rank] for rank in ranks), strict=False)
+    )
+
+
+def _has_equal(steps: Sequence[Mapping[int, Sequence[float]]]) -> bool:
+    """Whether one of the gradients is equal on all ranks in all of these steps, and not 0."""
+    many = min((len(grad) for of in steps for grad in of.values()), default=0)
+    return any(
+        all(len({grad[at] for grad in of.values()}) == 1 for of in steps)
+        and all(grad[at] > 0 for of in steps for grad in of.values())
+        for at in range(many)
     )
 
 
