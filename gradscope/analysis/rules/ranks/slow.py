@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.collectives import REDUCES
-from gradscope.analysis.ranks.training.heavier import HeavierRank, heavier_ranks
+from gradscope.analysis.ranks.training.data.heavier import HeavierRank, heavier_ranks
 from gradscope.analysis.ranks.training.late import late_ranks
 from gradscope.analysis.ranks.training.slow import IN, SlowRank, slow_ranks
 from gradscope.analysis.ranks.whose import listed

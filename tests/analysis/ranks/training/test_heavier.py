@@ -8,7 +8,7 @@ import pytest
 
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.ranks.merging.merge import merged
-from gradscope.analysis.ranks.training.heavier import heavier_ranks
+from gradscope.analysis.ranks.training.data.heavier import heavier_ranks
 from gradscope.analysis.report import inspect
 from gradscope.trace.schema import (
     NONE,
