@@ -20,6 +20,7 @@ from gradscope.analysis.program.acts import Acts, Done, Optimizer
 from gradscope.analysis.program.numbers import computed_losses
 from gradscope.analysis.ranks.collectives import grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, equal_parts, parts
+from gradscope.analysis.ranks.training.gradients.averaged import Averaged, averaged, pass_parts
 from gradscope.analysis.ranks.training.rounds import Steps, steps_together
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.trace.schema import (
@@ -27,10 +28,8 @@ from gradscope.trace.schema import (
     GraphTask,
     LoadedAct,
     Op,
-    Phase,
     ProcessGroup,
     Replicated,
-    Span,
     StepAct,
     Tensor,
 )
@@ -67,6 +66,7 @@ class Drift:
     last: dict[int, Done[StepAct]]  # the steps before; empty if there are none
     tensors: dict[int, int]  # the parameter, by rank
     by_hand: bool = False  # the program averages gradients itself
+    averaged: Averaged | None = None  # how, if it was checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +139,38 @@ def drifts(trace: Trace) -> tuple[Drift, ...]:
         together.setdefault(key, []).append(replica)
     found = []
     for (group, *_), replicas in together.items():
-        by_hand, outside = group == BY_HAND, group == OUTSIDE
-        if len(replicas) < 2 or (by_hand and not _are_averaged(trace, replicas)):
-            continue
-        if outside:
-            found += _outside(trace, replicas)
-            continue
-        drift = _skipped(trace, replicas) or _first_drift(
-            replicas, steps_together(trace, {each.rank: each.steps for each in replicas})
-        )
-        found += [] if drift is None else [replace(drift, by_hand=by_hand)]
+        if group == OUTSIDE:
+            found += _outside(trace, replicas) if len(replicas) > 1 else []
+        elif group == BY_HAND:
+            found += _drift(trace, replicas, by_hand=True)
+        elif len(replicas) > 1:
+            found += _drift(trace, replicas)
+    across: dict[tuple[int, int], dict[Group, list[_Replica]]] = {}
+    for (group, model, number), replicas in together.items():
+        if group not in (OUTSIDE, BY_HAND):
+            across.setdefault((model, number), {})[group] = replicas
+    for by_group in across.values():
+        if len(by_group) > 1 and not found:
+            found += _drift(trace, [one for each in by_group.values() for one in each], apart=True)
     return tuple(found)
+
+
+def _drift(
+    trace: Trace, replicas: list[_Replica], *, by_hand: bool = False, apart: bool = False
+) -> list[Drift]:
+    """The first difference of these replicas.
+
+    `by_hand`: only if the program averages their gradients; `apart`: only if it does so in groups.
+    """
+    steps = {each.rank: each.steps for each in replicas}
+    how = None
+    if by_hand or apart:
+        many = {len(each.parameters) for each in replicas}
+        how = averaged(trace, steps) if len(replicas) > 1 and len(many) == 1 else None
+        if how is None or (apart and len(how.groups) == 1):
+            return []
+    drift = _skipped(trace, replicas) or _first_drift(replicas, steps_together(trace, steps))
+    return [] if drift is None else [replace(drift, by_hand=by_hand, averaged=how)]
 
 
 def _outside(trace: Trace, replicas: list[_Replica]) -> list[Drift]:
@@ -157,7 +178,7 @@ def _outside(trace: Trace, replicas: list[_Replica]) -> list[Drift]:
 
     It was equal at first, or is part of the module that was wrapped; and its gradients differ.
     """
-    if _pass_parts(trace) or len({len(each.parameters) for each in replicas}) > 1:
+    if pass_parts(trace) or len({len(each.parameters) for each in replicas}) > 1:
         return []
     first = {each.rank: each.steps[0] for each in replicas if each.steps}
     if len(first) < len(replicas):
@@ -178,16 +199,6 @@ def _outside(trace: Trace, replicas: list[_Replica]) -> list[Drift]:
 def _cell(step: Done[StepAct], column: str, place: int) -> float:
     cells = getattr(step.facts, column)
     return cells[place] if place < len(cells) else math.nan
-
-
-def _pass_parts(trace: Trace) -> bool:
-    """Whether ranks pass each other different parts: then experts may differ on purpose."""
-    return any("all_to_all" in name for name in _collectives(trace))
-
-
-def _collectives(trace: Trace) -> list[str]:
-    spans = trace.table(Span)
-    return trace.texts(np.unique(spans["name"][spans["phase"] == Phase.COLLECTIVE]))
 
 
 def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
@@ -296,25 +307,6 @@ def _replicas(part: RankPart) -> list[tuple[tuple[Group, int, int], _Replica]]:
                 replica = _Replica(part.rank, names, parameters, optimizer.steps, places)
                 found.append(((group, model, number), replica))
     return found
-
-
-def _are_averaged(trace: Trace, replicas: list[_Replica]) -> bool:
-    """Whether a program without DistributedDataParallel averages gradients of equal models itself.
-
-    All parameters were equal at the first step, and the gradient of one at the first steps.
-    """
-    if _pass_parts(trace) or not any("reduce" in name for name in _collectives(trace)):
-        return False
-    if len({len(each.parameters) for each in replicas}) > 1:
-        return False
-    firsts = [[step.facts for step in each.steps[:2]] for each in replicas]
-    if not all(firsts) or len({facts[0].size for facts in firsts}) > 1 or not firsts[0][0].size:
-        return False
-    grads = [zip(*(facts.grad for facts in several), strict=False) for several in firsts]
-    return any(
-        len({*by_rank}) == 1 and by_rank[0] and all(norm > 0 for norm in by_rank[0])
-        for by_rank in zip(*grads, strict=False)
-    )
 
 
 def replicated(trace: Trace) -> list[tuple[Group, tuple[int, ...]]]:

@@ -29,6 +29,7 @@ PARTLY = (
 )
 """What is checked at lower levels."""
 TIMES = "for tables of times, use --rows N or --all"
+GRADIENTS = "how ranks combined each gradient: gradscope audit TRACES"
 BAD, GOOD_CODE = "Example:", "Use instead:"
 
 
@@ -62,6 +63,8 @@ def report_lines(
         yield line((part, SOFT))
     if tables and not times:
         yield line((TIMES, SOFT))
+    if report.summary.backwards and any(each.collectives for each in report.ranks):
+        yield line((GRADIENTS, SOFT))
     for part in wrapped(charset, verdict(report, rows), width):
         yield line((part, BOLD if report.at_least(Severity.WARNING) else GOOD))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from gradscope.analysis.ranks.alike import ranks_alike
 from gradscope.analysis.ranks.merging.merge import merged
 from gradscope.analysis.report import inspect
+from gradscope.render.terminal.cells import UNICODE
+from gradscope.render.views.report import report_lines
 from gradscope.scene.report import headline
 from gradscope.trace.schema import NONE, Node, Phase, Span
 from gradscope.trace.trace import Trace
@@ -39,3 +41,12 @@ def test_many_ranks_are_one_line() -> None:
     assert headline(inspect(several_ranks(64, alike=True)))[-1] == "ranks 0 to 63 alike"
     assert headline(inspect(several_ranks(9)))[-1].endswith("; and 5 more ranks")
     assert ranks_alike(two_layers()) == ()
+
+
+def test_the_report_names_the_command_that_shows_how_gradients_were_combined() -> None:
+    def shown(trace: Trace) -> str:
+        return "\n".join(text.plain for text in report_lines(inspect(trace), 100, UNICODE, 0))
+
+    assert "gradscope audit TRACES" in shown(several_ranks(2))
+    assert "gradscope audit" not in shown(merged([rank(0, "A"), rank(1, "A")]))
+    assert "gradscope audit" not in shown(two_layers())

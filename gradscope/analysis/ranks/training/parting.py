@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.source.files import InSource, SourceFiles
-from gradscope.analysis.source.functions import all_statements
+from gradscope.analysis.source.functions import all_statements, functions, own_statements
 from gradscope.trace.schema import NONE, Frame, GraphTask, Op
 from gradscope.trace.trace import Trace
 
@@ -26,20 +26,38 @@ OF_RANKS = re.compile(r"rank|is_(main|master)|main_process|is_global_zero", re.I
 """Names in the condition of a branch that depends on the rank."""
 
 
+DEEPEST = 6
+"""Largest number of lines of a stack with those that call it."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinesUnder:
-    """The lines of an arm of an `if`, of a handler of exceptions, or of a loop."""
+    """The lines of an arm of an `if`, of a handler of exceptions, of what it handles, or a loop."""
 
-    line: int  # of its head
+    line: int  # of its head; of "try", of its first handler
     first: int
     last: int
-    kind: str  # "if", "except" or "loop"
+    kind: str  # "if", "except", "try" or "loop"
     of_ranks: bool = False  # its condition names the rank
     leaves: int = NONE  # the line at which it leaves a loop or a function; NONE: it does not
     how: str = ""  # "Break", "Continue" or "Return"
+    raises: bool = False  # it ends by raising an exception
 
     def has(self, line: int) -> bool:
         return self.first <= line <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCall:
+    """A call, and the function that it is in."""
+
+    line: int
+    name: str
+    inside: str
+
+
+_Frames = Sequence[Frame]
+_Found = list[InSource[LinesUnder]]
 
 
 def parted_at(trace: Trace, here: int, there: int) -> Site | None:
@@ -59,6 +77,79 @@ def parted_at(trace: Trace, here: int, there: int) -> Site | None:
     each = found[0]
     line = each.found.leaves if each.found.kind == "except" else each.found.line
     return each.file.site(line)
+
+
+def left_at(trace: Trace, here: int, there: int) -> Site | None:
+    """Where a rank that has ended may have left the loops around the stack `here`.
+
+    `there`: its last line. The first `break` or `return` that follows it in a round of the loops;
+    else the first exception, if it is caught around them; else the loop.
+    """
+    every = trace.once(SourceFiles).each(blocks)
+    frames = _with_callers(trace, trace.frames(here) if here != NONE else ())
+    others = trace.frames(there) if there != NONE else ()
+    for frame in reversed(frames):
+        own = [each for each in every if each.file.name == frame.file]
+        around = [each for each in own if each.found.kind == "loop" and each.found.has(frame.line)]
+        if not around:
+            continue
+        whole = min(around, key=lambda each: each.found.line)
+        inside = [each for each in own if whole.found.has(each.found.line)]
+        leaving = [each for each in inside if each.found.how in ("Break", "Return")]
+        if not leaving and _is_tried(every, frames, whole):
+            leaving = [each for each in inside if each.found.raises]
+        if not leaving and any(each.found.how == "Continue" for each in inside):
+            return None  # it may have left out what the others did, and ended as they do
+        last = max((each.line for each in others if each.file == frame.file), default=NONE)
+        after = [each for each in leaving if each.found.last >= last]
+        found = next(iter(after or leaving), whole)
+        return found.file.site(
+            found.found.leaves if found.found.kind == "except" else found.found.line
+        )
+    return None
+
+
+def _with_callers(trace: Trace, frames: _Frames) -> _Frames:
+    """The frames, and the only line of the program that calls the outermost one, and so on."""
+    found = [*frames]
+    calls = trace.once(SourceFiles).each(named_calls)
+    while found and len(found) < DEEPEST:
+        function = found[-1].function
+        name = function.rpartition(".")[2]
+        sites = {(each.file.name, each.found) for each in calls if each.found.name == name}
+        if len(sites) != 1:
+            break
+        [(file, call)] = sites
+        if call.inside == function:
+            break
+        found.append(Frame(NONE, file, call.line, call.inside))
+    return found
+
+
+def named_calls(tree: ast.Module) -> Iterator[NamedCall]:
+    """The calls of a file, by the name of what is called."""
+    for inside, body in functions(tree):
+        for statement in own_statements(body):
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            for each in ast.walk(statement):
+                if isinstance(each, ast.Call):
+                    name = ast.unparse(each.func).rpartition(".")[2]
+                    yield NamedCall(each.lineno, name, inside)
+
+
+def _is_tried(
+    every: Iterable[InSource[LinesUnder]], frames: _Frames, loop: InSource[LinesUnder]
+) -> bool:
+    """Whether exceptions are caught around a loop, by the function that has it or a caller."""
+    return any(
+        each.found.kind == "try"
+        and each.file.name == frame.file
+        and each.found.has(frame.line)
+        and not (each.file.name == loop.file.name and loop.found.has(each.found.first))
+        for frame in frames
+        for each in every
+    )
 
 
 def last_seen(trace: Trace, rank: int) -> tuple[int, int]:
@@ -83,6 +174,9 @@ def blocks(tree: ast.Module) -> Iterator[LinesUnder]:
             if each.orelse:
                 yield _block(each.lineno, each.orelse, "if", of_ranks=named)
         elif isinstance(each, ast.Try):
+            if each.handlers:
+                tried = _block(each.handlers[0].lineno, each.body, "try")
+                yield replace(tried, leaves=NONE, how="", raises=False)
             for handler in each.handlers:
                 yield _block(handler.lineno, handler.body, "except")
         elif isinstance(each, ast.For | ast.AsyncFor | ast.While):
@@ -93,11 +187,8 @@ def _block(line: int, body: list[ast.stmt], kind: str, *, of_ranks: bool = False
     last = body[-1]
     leaves = isinstance(last, ast.Return | ast.Continue | ast.Break)
     at, how = (last.lineno, type(last).__name__) if leaves else (NONE, "")
-    return LinesUnder(line, body[0].lineno, last.end_lineno or last.lineno, kind, of_ranks, at, how)
-
-
-_Frames = Sequence[Frame]
-_Found = list[InSource[LinesUnder]]
+    end, raises = last.end_lineno or last.lineno, isinstance(last, ast.Raise)
+    return LinesUnder(line, body[0].lineno, end, kind, of_ranks, at, how, raises)
 
 
 def _around(

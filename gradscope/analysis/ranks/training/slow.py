@@ -37,6 +37,9 @@ OFTEN = 0.9
 LARGE = 0.2
 """Least share of the time of steps for which other ranks wait."""
 
+SOME = 0.05
+"""The same before backwards, if they wait in backwards, too."""
+
 SHORT_NS = 5_000_000
 """Delays up to this are not reported: a busy machine delays a process as long."""
 
@@ -79,6 +82,19 @@ class SlowRank:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitedFor:
+    """A rank that came last in most steps, and those that waited for it. Times: in ns."""
+
+    rank: int
+    parts: tuple[RankPart, ...]  # of all of them
+    numbers: tuple[int, ...]  # of the steps that were compared
+    last: int  # number of them in which it came last
+    late: int  # after the last of the others, the median
+    share: float  # of the time of all steps, with what the nodes of this rank take longer
+    task: int  # a backward of this rank
+
+
+@dataclass(frozen=True, slots=True)
 class _Begun:
     """When one rank began its last backward of each step."""
 
@@ -99,9 +115,34 @@ class _Paced(_Begun):
 
 def slow_ranks(trace: Trace) -> tuple[SlowRank, ...]:
     """One at most for each group; none if ranks ran on several machines, whose clocks differ."""
+    found = (
+        _slow([_paced(each) for each in ranks])
+        for ranks in trace.once(_together)
+        if _latest(ranks) is not None
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def waited_for(trace: Trace) -> tuple[WaitedFor, ...]:
+    """The ranks that others wait for in most steps, whatever the reason."""
+    found = []
+    for ranks in trace.once(_together):
+        if (latest := _latest(ranks, SOME)) is not None:
+            slow, (_, steps, late, share) = ranks[latest.slowest], latest
+            nodes = {each.part.rank: _in_nodes(each.part.trace) for each in ranks}
+            longer = nodes.pop(slow.part.rank) - max(nodes.values())
+            share += max(longer, 0) / max(sum(slow.lasts.values()), 1)
+            last, delay = int(np.count_nonzero(late > 0)), int(np.median(late))
+            every, task = tuple(each.part for each in ranks), slow.tasks[steps[0]]
+            found.append(WaitedFor(slow.part.rank, every, tuple(steps), last, delay, share, task))
+    return tuple(each for each in found if each.share >= LARGE)
+
+
+def _together(trace: Trace) -> list[list[_Begun]]:
+    """The ranks of each group of several, if all ran on one machine."""
     ranks = trace.meta.get("ranks", ())
     if len({each.get("host") for each in ranks}) != 1:
-        return ()
+        return []
     together: dict[Group, list[_Begun]] = {}
     for part in trace.once(parts):
         models = part.trace.once(replicated)
@@ -109,12 +150,7 @@ def slow_ranks(trace: Trace) -> tuple[SlowRank, ...]:
             begun = _begun(part, {tensor for _, parameters in models for tensor in parameters})
             for group in dict.fromkeys(group for group, _ in models):
                 together.setdefault(group, []).append(begun)
-    found = (
-        _slow([_paced(each) for each in ranks])
-        for ranks in together.values()
-        if len(ranks) > 1 and _latest(ranks) is not None
-    )
-    return tuple(each for each in found if each is not None)
+    return [several for several in together.values() if len(several) > 1]
 
 
 def _begun(part: RankPart, held: set[int]) -> _Begun:
@@ -177,8 +213,11 @@ class _Latest(NamedTuple):
     share: float
 
 
-def _latest(ranks: Sequence[_Begun]) -> _Latest | None:
-    """The rank that others waited for in most steps, if they waited long."""
+def _latest(ranks: Sequence[_Begun], large: float = LARGE) -> _Latest | None:
+    """The rank that others waited for in most steps, if they waited long.
+
+    `large`: least share of the time of steps for which they waited.
+    """
     known = (set(each.begins) & set(each.lasts) for each in ranks)
     steps = sorted(set[int].intersection(*known))[WARM_UP:]
     if len(steps) < FEWEST:
@@ -190,7 +229,7 @@ def _latest(ranks: Sequence[_Begun]) -> _Latest | None:
     lasts = np.array([ranks[slowest].lasts[step] for step in steps], np.float64)
     delay, share = float(np.median(late)), float(np.maximum(late, 0).sum() / lasts.sum())
     often = np.count_nonzero(late > 0) >= OFTEN * len(steps)
-    if not often or delay < max(SHORT_NS, LARGE * float(np.median(lasts))) or share < LARGE:
+    if not often or delay < max(SHORT_NS, large * float(np.median(lasts))) or share < large:
         return None
     return _Latest(slowest, steps, late, share)
 

@@ -8,7 +8,12 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at
 from gradscope.analysis.ranks.training.data.evaluated import means_of_means
 from gradscope.analysis.ranks.training.data.given import cut_again, same_part
-from gradscope.analysis.ranks.training.data.loaders import LoadedApart, loaded_apart
+from gradscope.analysis.ranks.training.data.loaders import (
+    LoadedApart,
+    PartsLeft,
+    loaded_apart,
+    parts_left,
+)
 from gradscope.analysis.ranks.training.data.sizes import MUCH
 from gradscope.analysis.ranks.whose import FEW, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -39,8 +44,9 @@ def overlapping_parts(trace: Trace) -> Iterator[Found]:
 
     A DistributedSampler shuffles all samples, and takes every second one for each of two ranks. The
     parts belong together only if all ranks shuffle in the same way: with the same seed, for the
-    same epoch, and the same data set. Samples that come twice because their number is no multiple
-    of that of the ranks are not reported.
+    same epoch, and the same data set. If it divides among more ranks than there are, nobody reads
+    the other parts. Samples that come twice because their number is no multiple of that of the
+    ranks are not reported.
 
     Bad:
         import torch.distributed as dist
@@ -89,6 +95,24 @@ def overlapping_parts(trace: Trace) -> Iterator[Found]:
             + (f"; so in {each.times} passes" if each.times > 1 else ""),
             fix=FIX_APART[each.why],
         )
+    yield from map(_never_read, trace.once(parts_left))
+
+
+def _never_read(each: PartsLeft) -> Found:
+    """Parts of a data set belong to ranks that do not exist."""
+    first = each.first
+    assert first.sampler is not None
+    site, replicas = each.acts.site(first.sampler), first.sampler.facts.replicas
+    numbers = ", ".join(map(str, each.read))
+    return Found(
+        message=f"No rank reads {each.left} of the {each.whole} samples of a pass{at(first.site)}: "
+        f"they are divided into {replicas} parts, and only part{'s' * (len(each.read) > 1)} "
+        f"{numbers} {'are' if len(each.read) > 1 else 'is'} read",
+        site=site if site.place else first.site,
+        evidence=(Evidence(Act.TABLE, first.sampler.id),),
+        why="the DistributedSampler was created for more ranks than there are",
+        fix="pass `num_replicas=dist.get_world_size()`, or leave it out",
+    )
 
 
 def _where(each: LoadedApart) -> tuple[Site, int]:

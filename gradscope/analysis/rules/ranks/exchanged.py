@@ -11,6 +11,7 @@ from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.training.exchanged.held import OtherOrder, other_orders
+from gradscope.analysis.ranks.training.exchanged.lone import RECEIVES, SENDS, lone_transfers
 from gradscope.analysis.ranks.training.exchanged.needless import SentAgain, sent_again
 from gradscope.analysis.ranks.training.exchanged.through import NotThrough, Way, not_through
 from gradscope.analysis.ranks.training.exchanged.waiting import UsedTooEarly, used_too_early
@@ -35,6 +36,12 @@ FIX_THROUGH = {
     "`x.detach().clone()` if no gradient is wanted",
 }
 KIB, MIB = 1 << 10, 1 << 20
+
+WHY_LONE = {
+    SENDS: "until it has ended, the tensor must stay as it is, or the other rank gets what was "
+    "written later",
+    RECEIVES: "until it has ended, the tensor has its old values, or only a part of the new ones",
+}
 
 
 @rule("GS013", "no-gradient-through", needs="values", reads=("passed", "used"), across=True)
@@ -172,6 +179,66 @@ def _why_early(trace: Trace, those: list[UsedTooEarly]) -> str:
     if late != NONE:
         return f"{why}; it was waited for only later{at(own_site(trace, late))}"
     return f"{why}; no method of their handles was called before"
+
+
+@rule("GS032", "transfer-not-waited", reads=("source",), across=True)
+def transfer_not_waited(trace: Trace) -> Iterator[Found]:
+    """The program did not wait for `isend` or `irecv` before it used the tensor, or never.
+
+    Both return at once and go on in the background. The tensor of `irecv` has its values, and that
+    of `isend` may be written, only after `wait()` of the handle. A handle that is not kept is
+    never waited for: the transfer may not take place, and hang the other rank. The rule reads the
+    text of the program, in each block of statements of which a line ran.
+
+    Bad:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        parcel = torch.full((3,), float(dist.get_rank()))
+        weight = torch.ones(3, requires_grad=True)
+        if dist.get_rank() == 0:
+            work = dist.isend(parcel, 1)
+            work.wait()
+            (weight * parcel).sum().backward()
+        else:
+            work = dist.irecv(parcel, 0)
+            (weight * parcel).sum().backward()
+            work.wait()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        parcel = torch.full((3,), float(dist.get_rank()))
+        weight = torch.ones(3, requires_grad=True)
+        if dist.get_rank() == 0:
+            work = dist.isend(parcel, 1)
+            work.wait()
+            (weight * parcel).sum().backward()
+        else:
+            work = dist.irecv(parcel, 0)
+            work.wait()
+            (weight * parcel).sum().backward()
+        dist.destroy_process_group()
+    """
+    for each in trace.once(lone_transfers):
+        lone, called = each.found, each.site
+        if lone.used == NONE:
+            site, message = called, f"The handle of {lone.name}{at(called)} is never waited for"
+        else:
+            site = each.file.site(lone.used)
+            done = "reads" if lone.name == RECEIVES else "writes"
+            message = f"{site.place} {done} {lone.buffer} before {lone.name}{at(called)} was "
+            message += "waited for"
+        yield Found(
+            message=message,
+            site=site,
+            evidence=(each.evidence,),
+            why="it goes on in the background: " + WHY_LONE[lone.name],
+            fix="keep the handle, and call its `wait()` before the tensor is used"
+            if lone.name == RECEIVES
+            else "keep the handle, and call its `wait()` before the tensor is written or freed",
+            certainty=Certainty.INFERRED,
+        )
 
 
 @rule("GS015", "order-of-collectives", reads=("collective",), steps="first", across=True)

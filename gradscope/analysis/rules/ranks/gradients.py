@@ -1,4 +1,4 @@
-"""A rule about gradients that ranks combine. It reads the merged trace of several ranks."""
+"""Rules about gradients that ranks combine. They read the merged trace of several ranks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.audit import Combining
 from gradscope.analysis.ranks.combined import OddlyCombined, oddly_combined
+from gradscope.analysis.ranks.training.exchanged.held import other_orders
 from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
 from gradscope.analysis.ranks.training.gradients.aligned import HeldParameter
+from gradscope.analysis.ranks.training.gradients.exchanged_names import combined_with_others
 from gradscope.analysis.ranks.training.gradients.left_as_sums import LeftAsSums, left_as_sums
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Op, Span
@@ -121,3 +123,65 @@ def _why(odd: OddlyCombined) -> str:
         )
         return f"before this step came {by}: what had been combined was combined again"
     return "the sums of what arrived on all ranks, and of what the step used, show it"
+
+
+@rule("GS031", "gradients-of-others", reads=("act",), steps="first", across=True)
+def gradients_of_others(trace: Trace) -> Iterator[Found]:
+    """A rank used for a parameter the gradient that another rank used for another parameter.
+
+    Gradients are combined by position: DistributedDataParallel uses the order in which modules were
+    added, and a flat buffer the order in which it was filled. If ranks have different orders, and
+    shapes fit, nothing fails. Reported if the gradients of at least two parameters of the same
+    names are exchanged between two ranks, in each of the first steps.
+
+    Bad:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        names = ["left", "right"] if dist.get_rank() == 0 else ["right", "left"]
+        net = torch.nn.ModuleDict({name: torch.nn.Linear(4, 4) for name in names})
+        model = DistributedDataParallel(torch.nn.Sequential(net))
+        net.forward = lambda x: net["right"](net["left"](x).tanh())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+
+    Good:
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+        dist.init_process_group("gloo")
+        torch.manual_seed(dist.get_rank())
+        names = ["left", "right"]
+        net = torch.nn.ModuleDict({name: torch.nn.Linear(4, 4) for name in names})
+        model = DistributedDataParallel(torch.nn.Sequential(net))
+        net.forward = lambda x: net["right"](net["left"](x).tanh())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).square().mean().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    named = [each.site for each in trace.once(other_orders)]  # GS015
+    for each in trace.once(combined_with_others):
+        if each.site in named:
+            continue
+        (first, other), (here, there) = each.ranks, each.names
+        order, (mine, theirs) = "", each.places
+        if mine != theirs:
+            order = f": {here} is parameter {mine} of the optimizer on rank {first}, and "
+            order += f"parameter {theirs} on rank {other}"
+        yield Found(
+            message=f"Rank {other} used for {there} the gradient that rank {first} used for {here} "
+            f"({each.many} parameters are exchanged), after the reduction{at(each.site)}",
+            site=each.site,
+            evidence=tuple(Evidence("act", step.id) for step in each.steps.values()),
+            why=f"gradients are combined by position, and ranks have different orders{order}",
+            fix="create modules and pass parameters in the same order on all ranks, for example "
+            "`sorted(names)`; order flat buffers by name",
+            certainty=Certainty.INFERRED,
+        )

@@ -10,7 +10,7 @@ from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import MAKES, GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.hangs import MissedCollective, crossed, missed
 from gradscope.analysis.ranks.training.branches import EarlyEnd
-from gradscope.analysis.ranks.training.parting import last_seen, parted_at
+from gradscope.analysis.ranks.training.parting import last_seen, left_at, parted_at
 from gradscope.analysis.ranks.training.stopped import stopped
 from gradscope.analysis.ranks.whose import OK, endings, listed
 from gradscope.analysis.rules.registry import Found, rule
@@ -136,7 +136,7 @@ def collective_missed(trace: Trace) -> Iterator[Found]:
             site=site,
             evidence=tuple(Evidence(Span.TABLE, call.span) for call in waits),
             why=_with_common(trace, group, "; ".join(_how_ended(missing, ended)))
-            + _parted(parted_at(trace, first.stack, last_seen(trace, missing[0])[1])),
+            + _parted(_left(trace, first.stack, missing[0], ended)),
             fix=FIX_MISSED,
             certainty=Certainty.INFERRED if trace.truncated else Certainty.CERTAIN,
         )
@@ -198,6 +198,13 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
             "drop_last=True), or make the condition that ends the loop the same on all ranks",
             certainty=Certainty.INFERRED,
         )
+
+
+def _left(trace: Trace, here: int, rank: int, ended: Mapping[int, str]) -> Site | None:
+    """Where a rank may have parted from one that waits at a stack."""
+    there = last_seen(trace, rank)[1]
+    left = left_at(trace, here, there) if ended[rank] == OK else None
+    return left or parted_at(trace, here, there)
 
 
 def _left_out(exit: EarlyEnd | None) -> str:

@@ -29,7 +29,7 @@ from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, CameInAct, ClipAct, GraphTask, Op, StepAct
+from gradscope.trace.schema import NONE, CameInAct, ClipAct, GraphTask, Op, Replicated, StepAct
 from gradscope.trace.trace import Trace
 
 WHY_GRADIENT = (
@@ -42,6 +42,16 @@ WHY_BY_HAND = (
     "parameters were equal until then, and the program averages gradients itself: those of other "
     "parameters were equal, and this one was left out, or changed after that"
 )
+WHY_IN_PART = (
+    "parameters were equal until then, and the program averages gradients itself: all were equal "
+    "in {steps} of {of} measured steps, and in this one they were not averaged, or changed after "
+    "that"
+)
+WHY_GROUPS = (
+    "gradients were averaged within groups of ranks ({groups}) in all {of} measured steps, and no "
+    "collective between them passed tensors across groups: each group trains another model"
+)
+FIX_GROUPS = "average over all ranks, too: first within groups, and then across them"
 WHY_UPDATE = (
     "parameters, gradients and learning rates were equal: the optimizers differ in other settings, "
     "in their state (momentum that was loaded on some ranks only), or in random numbers"
@@ -55,6 +65,7 @@ WHY_WRITTEN = (
     "written on some ranks only, or the optimizers differ"
 )
 FIX_WRITTEN = "write parameters, load states and set learning rates on all ranks alike"
+LONGEST = np.iinfo(np.int64).max
 EACH_STEP = "; to see each step, record with --level values"
 
 
@@ -75,7 +86,8 @@ def replicas_differ(trace: Trace) -> Iterator[Found]:
     compared, at steps that were measured. Ranks that agree again later are not reported.
 
     A program without DistributedDataParallel is checked if its parameters are equal at first, and
-    some of its gradients are: then it averages them itself.
+    some of its gradients are: then it averages them itself. So are gradients that are averaged
+    within groups of ranks, and never across them.
 
     Bad:
         import torch.distributed as dist
@@ -249,7 +261,7 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
     )
     why, site = _why_drift(drift), own_site(trace, step.stack)
     if drift.what == "gradient":
-        found = _clipped(trace, drift) or (drift.by_hand and last_reduction(trace, odd, step.t))
+        found = _clipped(trace, drift) or _reduced(trace, drift, odd)
         site = found or _backward_before(trace, odd, step.t) or site
     elif written := written_on_some(trace, drift):
         rank, stack = written
@@ -273,7 +285,9 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
         why=why,
-        fix=FIX_GRADIENT
+        fix=FIX_GROUPS
+        if drift.averaged and len(drift.averaged.groups) > 1
+        else FIX_GRADIENT
         if drift.what == "gradient"
         else FIX_WRITTEN + EACH_STEP * (trace.meta.get("level") not in ("values", "full")),
     )
@@ -334,6 +348,17 @@ def _clipped(trace: Trace, drift: Drift) -> Site | None:
     return own_site(trace, next(iter(clips.values())).stack)
 
 
+def _reduced(trace: Trace, drift: Drift, rank: int) -> Site | None:
+    """The line that averages gradients; of DistributedDataParallel in groups, that of the model."""
+    if drift.by_hand:
+        step = drift.steps[rank].t
+        return last_reduction(trace, rank, step) or last_reduction(trace, rank, LONGEST)
+    if drift.averaged is None:
+        return None
+    made = [row for row in trace.rows(Replicated) if drift.tensors[rank] in row.parameters]
+    return own_site(trace, made[0].stack) if made else None
+
+
 def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
     """The line of the last backward of a rank that began before a time."""
     tasks = trace.table(GraphTask)
@@ -358,6 +383,11 @@ def _rates(steps: Mapping[int, Done[StepAct]]) -> str:
 
 
 def _why_drift(drift: Drift) -> str:
+    how = drift.averaged
+    if how and len(how.groups) > 1:
+        return WHY_GROUPS.format(groups="; ".join(map(listed, how.groups)), of=how.of)
+    if drift.what == "gradient" and how and how.steps:
+        return WHY_IN_PART.format(steps=how.steps, of=how.of)
     if drift.what == "gradient":
         return WHY_BY_HAND if drift.by_hand else WHY_GRADIENT
     if drift.what == "update":

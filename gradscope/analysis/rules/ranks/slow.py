@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.collectives import REDUCES
+from gradscope.analysis.ranks.training.data.heavier import HeavierRank, heavier_ranks
 from gradscope.analysis.ranks.training.late import late_ranks
 from gradscope.analysis.ranks.training.slow import IN, SlowRank, slow_ranks
 from gradscope.analysis.ranks.whose import listed
@@ -20,7 +21,7 @@ MOST_OF_THE_TIME = 0.5
 
 @rule("GS007", "slow-rank", Severity.NOTE, reads=("replicated", "accumulate", "act"), across=True)
 def slow_rank(trace: Trace) -> Iterator[Found]:
-    """A rank of DistributedDataParallel came last in most steps, because of one line.
+    """A rank of DistributedDataParallel came last in most steps, because of a line or its data.
 
     In each backward all ranks wait until the last one has begun it. The finding names the line at
     which that rank takes clearly longer than the others, in most steps. It is a warning if others
@@ -77,6 +78,26 @@ def slow_rank(trace: Trace) -> Iterator[Found]:
             certainty=Certainty.INFERRED,
             severity=Severity.WARNING if slow.share >= MOST_OF_THE_TIME else None,
         )
+    yield from map(_computes_more, trace.once(heavier_ranks))
+
+
+def _computes_more(heavy: HeavierRank) -> Found:
+    """A rank whose lines all take longer, because its tensors are larger."""
+    waited, size = heavy.waited, heavy.shapes
+    shapes = ", ".join(f"[{', '.join(map(str, of))}] on rank {rank}" for rank, of in size.items())
+    return Found(
+        message=f"Rank {waited.rank} began {waited.last} of {len(waited.numbers)} backwards last, "
+        f"{_ms(waited.late)} after the others: it computes {heavy.factor:.3g} times as many values "
+        f"in a step; results first differ{at(heavy.site)}: {shapes}",
+        site=heavy.site,
+        evidence=(Evidence(GraphTask.TABLE, waited.task),),
+        why=f"the others waited for it about {waited.share:.0%} of the time, before backwards "
+        "and in them (times are medians)",
+        fix="give ranks the same amount of work in each step: sort samples by length, or limit "
+        "batches by their number of tokens",
+        certainty=Certainty.INFERRED,
+        severity=Severity.WARNING if waited.share >= MOST_OF_THE_TIME else None,
+    )
 
 
 def _where(slow: SlowRank) -> str:

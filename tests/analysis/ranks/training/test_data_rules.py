@@ -71,6 +71,10 @@ BUGS: dict[str, tuple[str, str, dict[str, object]]] = {
         "GS021", "DistributedSampler(rows, 2, 0)",
         {"prepare": "sampler = DistributedSampler(rows, 2, 0)"},
     ),
+    "more parts than ranks": (
+        "GS021", "DistributedSampler(rows, 8, rank)",
+        {"prepare": "sampler = DistributedSampler(rows, 8, rank)"},
+    ),
     "a block of each batch": (
         "GS022", "train(x[2 *", {"many": 32, "step": "train(x[2 * rank :][:2])"},
     ),

@@ -214,6 +214,52 @@ def _left(pair: tuple[LoadedPass, LoadedPass], size: int) -> tuple[int, int]:
     return whole - len({*one.samples} | {*other.samples}), whole
 
 
+@dataclass(frozen=True, slots=True)
+class PartsLeft:
+    """A data set that is divided among more ranks than there are."""
+
+    first: LoadedPass  # on the first rank
+    acts: Acts
+    read: tuple[int, ...]  # the numbers of parts that are read
+    left: int  # number of samples that no rank reads in this pass
+    whole: int
+
+
+def parts_left(trace: Trace) -> tuple[PartsLeft, ...]:
+    """One for each line that asks for batches, if all ranks of the program were recorded."""
+    every = trace.once(parts) if "ranks" in trace.meta else ()
+    if any(part.trace.meta.get("world_size") != len(every) for part in every):
+        return ()
+    found: dict[Key, list[tuple[RankPart, LoadedPass]]] = {}
+    read: dict[Key, set[int]] = {}
+    for part in every:
+        for key, passes in _divided(part).items():
+            found.setdefault(key, []).append((part, passes[0]))
+            numbers = {each.sampler.facts.rank for each in passes if each.sampler is not None}
+            read.setdefault(key, set()).update(numbers)
+    checked = (
+        _parts_left(own, tuple(sorted(read[key])))
+        for key, own in found.items()
+        if len(own) == len(every) >= len(read[key])
+    )
+    return tuple(each for each in checked if each is not None)
+
+
+def _parts_left(
+    own: Sequence[tuple[RankPart, LoadedPass]], read: tuple[int, ...]
+) -> PartsLeft | None:
+    """`read`: the numbers of the parts that these ranks read in any pass."""
+    first, whole = own[0][1], own[0][1].loader.facts.many
+    assert first.sampler is not None
+    replicas, total = first.sampler.facts.replicas, first.sampler.facts.total
+    ended = all(sum(b.facts.many for b in each.batches) * replicas >= total for _, each in own)
+    epochs = {each.act.facts.epoch for _, each in own}
+    if replicas <= len(own) or not ended or whole == NONE or len(epochs) > 1:
+        return None
+    left = whole - len({sample for _, each in own for sample in each.samples})
+    return PartsLeft(first, own[0][0].trace.once(Acts), read, left, whole) if left > 0 else None
+
+
 # -- one rank -------------------------------------------------------------------------------------
 
 
