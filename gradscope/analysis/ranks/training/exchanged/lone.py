@@ -122,13 +122,11 @@ def _reads(node: ast.AST, name: str) -> bool:
 
 def _read(every: Sequence[ast.AST], buffer: str) -> int | None:
     """The first line that reads more than facts of a variable."""
-    facts = [
-        id(each.value) for each in every if isinstance(each, ast.Attribute) and each.attr in FACTS
-    ]
+    facts = [each.value for each in every if isinstance(each, ast.Attribute) and each.attr in FACTS]
     lines = [
         getattr(each, "lineno", NONE)
         for each in every
-        if _reads(each, buffer) and id(each) not in facts
+        if _reads(each, buffer) and not any(each is fact for fact in facts)
     ]
     return min(lines, default=None)
 
