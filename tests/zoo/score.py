@@ -50,6 +50,13 @@ class Verdict:
     fixed: Told
 
     @property
+    def is_first(self) -> bool:
+        """Whether the finding that names both is the first one, or the exception's text does."""
+        answers = [*answers_of(self.case, self.buggy)]
+        first, raised = answers[:1], answers[len(self.buggy.serious) :]
+        return WANTED in (*first, *raised)
+
+    @property
     def said(self) -> list[str]:
         """What a person read of the buggy script."""
         raised = self.buggy.raised.splitlines()[:1]
@@ -74,18 +81,24 @@ def verdict(case: Case, folder: Path, *, on: str, level: str = LEVEL) -> Verdict
 
 def named(case: Case, said: Told) -> Named:
     """Whether one thing that was said has both the line and the kind; else the better half."""
-    kind, script = KINDS[case.kind], f"{case.name}.py"
-    answers = [
-        (bool(lines_of(each, script) & case.lines), each.slug in kind.slugs)
-        for each in said.serious
-    ]
-    if said.raised:
-        spoken = any(words in said.raised for words in kind.words)
-        answers.append((bool(said.raised_lines & case.lines), spoken))
-    for named, wanted in ((Named.BOTH, (True, True)), (Named.LINE, (True, False))):
+    answers = [*answers_of(case, said)]
+    for named, wanted in ((Named.BOTH, WANTED), (Named.LINE, (True, False))):
         if wanted in answers:
             return named
     return Named.KIND if (False, True) in answers else Named.NOTHING
+
+
+WANTED = True, True
+
+
+def answers_of(case: Case, said: Told) -> Iterable[tuple[bool, bool]]:
+    """Of each finding, and of the exception at the end: whether it names the line, the kind."""
+    kind, script = KINDS[case.kind], f"{case.name}.py"
+    for each in said.serious:
+        yield bool(lines_of(each, script) & case.lines), each.slug in kind.slugs
+    if said.raised:
+        spoken = any(words in said.raised for words in kind.words)
+        yield bool(said.raised_lines & case.lines), spoken
 
 
 def lines_of(finding: Finding, script: str) -> frozenset[int]:
@@ -99,21 +112,23 @@ def lines_of(finding: Finding, script: str) -> frozenset[int]:
 
 def table(verdicts: Sequence[Verdict]) -> Iterable[str]:
     width = max(len(each.case.family) for each in verdicts)
-    yield f"{'':{width}}  cases  {'  '.join(Named)}  twins with findings"
+    yield f"{'':{width}}  cases  {'  '.join(Named)}  named first  twins with findings"
     for family in [*sorted({each.case.family for each in verdicts}), ""]:
         own = [each for each in verdicts if family in ("", each.case.family)]
         count = Counter(each.named for each in own)
         columns = "  ".join(f"{count[each]:{len(each)}}" for each in Named)
         alarms = sum(bool(each.false_alarms) for each in own)
-        yield f"{family or 'all':{width}}  {len(own):5}  {columns}  {alarms:5}"
+        first = sum(each.is_first for each in own)
+        yield f"{family or 'all':{width}}  {len(own):5}  {columns}  {first:11}  {alarms:5}"
 
 
 def details(verdicts: Sequence[Verdict], *, everything: bool) -> Iterable[str]:
     for each in verdicts:
-        if each.named is not Named.BOTH or everything:
+        if each.named is not Named.BOTH or not each.is_first or everything:
             case = each.case
             lines = ", ".join(map(str, sorted(case.lines)))
-            yield f"{case.family}/{case.name}: {each.named}: {case.kind} at {lines}"
+            later = ", but not first" * (each.named is Named.BOTH and not each.is_first)
+            yield f"{case.family}/{case.name}: {each.named}{later}: {case.kind} at {lines}"
             yield from (f"    {said}" for said in each.said)
         yield from (f"  FALSE ALARM on {each.case.name}: {said}" for said in each.false_alarms)
 
