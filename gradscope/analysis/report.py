@@ -191,13 +191,22 @@ def _partly(trace: Trace, rule: Rule) -> Unchecked:
     return Unchecked(rule.id, rule.slug, rule.fully, (), command)
 
 
+OFTEN_FOLLOW = frozenset({
+    "training-mode-in-evaluation", "graph-unused", "graph-kept", "vanishing-gradient",
+    "exploding-gradient", "unused", "zero-gradient", "never-stepped", "nothing-to-step",
+    "gradients-unused",
+})  # fmt: skip
+"""Rules whose findings often follow from another one, which then comes first."""
+
+
 def worst_first(trace: Trace, rules: Sequence[Rule], guard: Guard) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for number, rule in enumerate(rules):
         tell("checking rules", number, len(rules))
         found += findings_of(trace, rule, guard)
     tell("summing up times")
-    return tuple(sorted(found, key=lambda finding: -finding.severity))  # stable: in order within
+    # Stable: otherwise in the order of the rules.
+    return tuple(sorted(found, key=lambda each: (-each.severity, each.slug in OFTEN_FOLLOW)))
 
 
 def findings_of(trace: Trace, rule: Rule, guard: Guard) -> list[Finding]:

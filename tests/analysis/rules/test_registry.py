@@ -4,8 +4,11 @@ import re
 
 import pytest
 
+from gradscope.analysis.findings import Severity
+from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.report import OFTEN_FOLLOW, Guard, worst_first
 from gradscope.analysis.rules import all_rules
-from gradscope.analysis.rules.registry import ABOUT, rule, rules_near
+from gradscope.analysis.rules.registry import ABOUT, Found, Rule, RuleFunction, rule, rules_near
 from gradscope.trace.schema import HISTORY, SINCE
 from gradscope.trace.trace import Trace
 from tests.shared.by_hand import trace_of
@@ -67,3 +70,22 @@ def test_a_word_is_searched_in_the_whole_explanation_of_rules(
 
 def test_rules_about_a_word_exist() -> None:
     assert {slug for slugs in ABOUT.values() for slug in slugs} <= {e.slug for e in all_rules()}
+
+
+def test_findings_that_often_follow_from_others_come_after_them() -> None:
+    slugs = ("graph-unused", "no-effect", "exception", "unused", "steps-again")
+    levels = {"exception": Severity.ERROR}
+
+    def finds(slug: str) -> RuleFunction:
+        severity = levels.get(slug, Severity.WARNING)
+        return lambda _: [Found(slug, Site(), (), "", "", severity=severity)]
+
+    rules = [
+        Rule(f"GS{n}", slug, Severity.WARNING, "graph", finds(slug)) for n, slug in enumerate(slugs)
+    ]
+    found = worst_first(trace_of(), rules, Guard())
+
+    assert [each.slug for each in found] == [
+        "exception", "no-effect", "steps-again", "graph-unused", "unused",
+    ]  # fmt: skip
+    assert {each.slug for each in all_rules()} >= OFTEN_FOLLOW
