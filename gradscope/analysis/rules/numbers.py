@@ -23,6 +23,7 @@ from gradscope.analysis.nonfinite.masked import MaskedOut
 from gradscope.analysis.nonfinite.places import BirthPlaces, PlaceInWords
 from gradscope.analysis.nonfinite.receives import may_be_filled_later
 from gradscope.analysis.nonfinite.remedies import remedy
+from gradscope.analysis.nonfinite.samples import samples_of
 from gradscope.analysis.nonfinite.scaling import Scaling
 from gradscope.analysis.nonfinite.zeros import made_zero_by
 from gradscope.analysis.ranks import received
@@ -318,7 +319,7 @@ def _found(places: BirthPlaces, birth: Birth, place: PlaceInWords, times: int) -
             why, fix = received.WHY, received.FIX
     return Found(
         message=f"{birth.kind} {made_of} {place.words}{where}{_in_step(trace, birth.step)}: "
-        f"{_counts(trace, birth)}{again}",
+        f"{_counts(trace, birth)}{samples_of(trace, birth)}{again}",
         site=place.site,
         evidence=_evidence(birth),
         why=why,

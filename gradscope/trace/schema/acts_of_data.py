@@ -1,6 +1,7 @@
 """Acts about data: loaders, the samples of their batches, and what models were given.
 
-They are recorded on PyTorch, in programs of several ranks. Samples are positions in a data set.
+They are recorded on PyTorch, in programs of several ranks; those of loaders from level `values` on
+also in others. Samples are positions in a data set.
 """
 
 from __future__ import annotations

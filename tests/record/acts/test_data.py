@@ -221,8 +221,13 @@ for seed in (1, 1, 2):
 
 
 @pytest.mark.torch
-def test_a_program_of_one_process_records_none_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["engine", "values"])
+def test_of_one_process_only_samples_are_recorded_and_only_with_values(
+    level: str, tmp_path: Path
+) -> None:
     script = SAMPLED + "torch.nn.Linear(2, 1)(x)\n"
-    _, trace = recorded(tmp_path, script)
+    _, trace = recorded(tmp_path, script, level)
+    acts = trace.once(Acts)
 
-    assert not trace.once(Acts).of(LoaderAct, PassAct, BatchAct, SamplerAct, GivenAct)
+    assert bool(acts.of(LoaderAct, PassAct, BatchAct, SamplerAct)) == (level == "values")
+    assert not acts.of(GivenAct)

@@ -53,7 +53,7 @@ class LoaderPass:
 
 
 class LoaderActs:
-    """Replaces functions of data loaders. Does nothing in a program of one process."""
+    """Replaces functions of data loaders; for one process, only if values are recorded."""
 
     def __init__(self, acts: ActNotes, stand_ins: StandIns) -> None:
         self._acts, self._stand_ins = acts, stand_ins
@@ -65,7 +65,8 @@ class LoaderActs:
         self._passes = ByIdentity[LoaderPass]()
 
     def start(self) -> None:
-        if not this_process().is_one_of_several:
+        has_values = self._acts.session.level in ("values", "full")
+        if not has_values and not this_process().is_one_of_several:
             return
         homes = [sys.modules.get(name) for name in (LOADERS, DATA_SETS, SAMPLERS)]
         if None not in homes and hasattr(_iterator(homes[0]), "_next_index"):
