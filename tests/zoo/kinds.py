@@ -123,6 +123,7 @@ KINDS = {
     "recompute-differs": Kind(("recompute-differs",)),
     "hooked-again": Kind(("hooked-again",)),
     "tied-twice": Kind(("tied-twice", "block-used-twice")),
+    "untied": Kind(("untied",)),
     "reseeded": Kind(("reseeded",)),
     "weights-reset": Kind(("weights-reset",)),
     "not-a-copy": Kind(("not-a-copy",)),
