@@ -124,6 +124,8 @@ KINDS = {
     "hooked-again": Kind(("hooked-again",)),
     "tied-twice": Kind(("tied-twice", "block-used-twice")),
     "untied": Kind(("untied",)),
+    "padding-filled": Kind(("padding-filled",)),
+    "statistics-not-averaged": Kind(("statistics-not-averaged",)),
     "reseeded": Kind(("reseeded",)),
     "weights-reset": Kind(("weights-reset",)),
     "not-a-copy": Kind(("not-a-copy",)),
