@@ -15,10 +15,12 @@ def state_of(module: Any, memory: Callable[[Any], memoryview | None]) -> str:
     padding = own.get("padding_idx")
     if type(padding) is int:
         weight = own.get("_parameters", {}).get("weight")
-        values = None if weight is None or weight.dim() != 2 else seen(weight, memory)
-        is_plain = values is not None and weight.is_contiguous()
-        row = values.reshape(tuple(weight.shape))[padding] if is_plain else None
-        return "padding-not-zero" if row is not None and row.any() else ""
+        if weight is None or weight.dim() != 2 or not weight.is_contiguous():
+            return ""
+        values = seen(weight, memory)
+        if values is None or not values.reshape(tuple(weight.shape))[padding].any():
+            return ""
+        return "padding-not-zero"
     buffers = own.get("_buffers", {})
     mean, var = buffers.get("running_mean"), buffers.get("running_var")
     if mean is None or var is None or own.get("training", True):
