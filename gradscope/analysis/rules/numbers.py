@@ -29,8 +29,8 @@ from gradscope.analysis.nonfinite.zeros import made_zero_by
 from gradscope.analysis.ranks import received
 from gradscope.analysis.rules.own_line import guarded, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.analysis.source.crossings import crossings
 from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.values.crossings import crossings
 from gradscope.trace.schema import NONE, GraphTask, Op, Place, Tensor, Value
 from gradscope.trace.trace import Trace
 

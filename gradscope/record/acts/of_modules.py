@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.errors import leave_no_frame
 from gradscope.record.acts.notes import FRAMES
+from gradscope.record.acts.numbers.first_state import state_of
 from gradscope.record.acts.of_tensors import behind
 from gradscope.record.acts.stand_ins import StandIn, StandIns, Tell, asked
 from gradscope.record.notes.local_names import is_leaf, variables_of
@@ -115,8 +116,9 @@ class ModuleActs:
                 self._tell_of_run(sys._getframe(1), module, how)
 
     def _tell_of_run(self, frame: FrameType, module: Any, how: int) -> None:
-        grad, training = how >= 2, bool(how & 1)
-        self._acts.note(RanAct(grad=grad, training=training), frame, module=module)
+        found = self._acts.looked(state_of, module, self._acts.look.memory)
+        act = RanAct(grad=how >= 2, training=bool(how & 1), found=found or "")
+        self._acts.note(act, frame, module=module)
 
     def _methods(self, module: Any) -> Iterator[StandIn]:
         yield StandIn(module, "__init__", _made, before=True, inside=True)

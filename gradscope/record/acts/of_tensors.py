@@ -296,11 +296,13 @@ class TensorActs:
             array = seen(given[0], acts.look.memory)
             if array is None or not np.isfinite(array).all():
                 return
-            if (np.trunc(array) != array).any():
+            whole = np.count_nonzero(np.trunc(array) == array)
+            if whole < array.size:
                 low, high = float(array.min()), float(array.max())
                 act = TruncatedAct(
                     by=name, low=float(f"{low:.4g}"), high=float(f"{high:.4g}"),
                     to=(int(np.trunc(low)), int(np.trunc(high))), many=array.size,
+                    whole=int(whole),
                 )  # fmt: skip
                 acts.note(act, frame)
 

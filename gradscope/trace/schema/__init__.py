@@ -24,7 +24,7 @@ from gradscope.trace.schema.unreached import *  # noqa: F403
 VERSION = 1
 """Version that is written. A reader refuses a higher one: the meaning of something changed."""
 
-MINOR = 19
+MINOR = 20
 """Number of additions (tables, columns, event kinds). An older reader keeps them, unshown."""
 
 HISTORY = {
@@ -65,6 +65,7 @@ HISTORY = {
     "step also after the limit of a file; act.node_check and recompute; "
     "meta.checked_nodes",
     (1, 19): "device_time",
+    (1, 20): "act.ran.found, act.truncated.whole",
 }
 
 SINCE = {

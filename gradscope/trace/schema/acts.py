@@ -155,6 +155,7 @@ class TruncatedAct(ActFacts):
     high: float = math.nan
     to: Ints = ()  # lowest and highest value after the conversion
     many: int = 0
+    whole: int = 0  # number of values that were whole numbers before the conversion
 
 
 @act("came_in")
@@ -202,6 +203,7 @@ class RanAct(ActFacts):
 
     grad: bool = False
     training: bool = False
+    found: Text = ""  # padding-not-zero (an Embedding's row), initial-statistics (in eval mode)
 
 
 @act("made")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gradscope.analysis.report import inspect
 from tests.analysis.rules.test_snippets import recorded
 
@@ -67,4 +69,39 @@ def test_a_model_that_stays_in_eval_mode_is_not_the_one_that_trains(tmp_path: Pa
     report = inspect(recorded(FROZEN, tmp_path), rules=["GS511"])
 
     assert report.checked == ("GS511",)
+    assert [each.message for each in report.findings] == []
+
+
+TEACHER = """
+teacher = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout(0.5))
+class Both(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.student = torch.nn.Linear(2, 3)
+
+    def forward(self, x):
+        with torch.no_grad():
+            wanted = teacher(x)
+        return (self.student(x) - wanted).pow(2).mean()
+
+x, both = torch.ones(4, 2), Both()
+teacher.requires_grad_(False).eval()
+teacher(x)
+{}
+optimizer = torch.optim.SGD(both.student.parameters(), lr=0.1)
+for _ in range(2):
+    both.train()
+    optimizer.zero_grad()
+    both(x).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("after", ["", "teacher.train()"])
+def test_a_part_that_train_does_not_reach_or_that_was_set_back_is_not_undone(
+    after: str, tmp_path: Path
+) -> None:
+    report = inspect(recorded(TEACHER.format(after), tmp_path), rules=["GS520"])
+
+    assert report.checked == ("GS520",)
     assert [each.message for each in report.findings] == []

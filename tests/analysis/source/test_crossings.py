@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradscope.analysis.source.crossings import Crossing, crossings
+from gradscope.analysis.source.values.crossings import Crossing, crossings
 
 SCRIPT = """\
 import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Severity
@@ -15,7 +16,7 @@ from gradscope.analysis.rules.loop.words import called_on, evidence, line, often
 from gradscope.analysis.rules.own_line import as_call
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.statements import named_only
-from gradscope.trace.schema import GraphTask
+from gradscope.trace.schema import GraphTask, RequiresGradAct
 from gradscope.trace.trace import Trace
 
 OTHERS = (Beat.CLEARED, Beat.WRITTEN)
@@ -128,17 +129,29 @@ def _of_another(loop: Loop) -> Iterator[Found]:
 def _for_nothing(loop: Loop, other: int, before: LoopMoment, after: LoopMoment) -> bool:
     """Whether a later backward passes through the tensors of another optimizer, which drops that.
 
-    A generator's backward passes through the discriminator like this. The discriminator then gets
-    its own gradients from there, and those of its backward, which kept its graph, are of no use.
+    A generator's backward passes through the discriminator like this, whose gradients are cleared
+    after it, or which is frozen during it. The discriminator got its own gradients before, from a
+    backward that kept the graph, and what that left in the generator is of no use.
     """
     (optimizer,) = (each for each in loop.in_use if each.built.id == other)
     moments = loop.moments(optimizer)
     places = [place for place, each in enumerate(moments) if each.id == after.id]
-    kept = loop.trace.table(GraphTask).row(before.id).keep_graph
-    if not kept or not places or moments[places[0]].beat is not Beat.FILLED:
+    if not loop.trace.table(GraphTask).row(before.id).keep_graph:
+        return False
+    if not places:
+        return _is_frozen(loop, optimizer, before, after)
+    if moments[places[0]].beat is not Beat.FILLED:
         return False
     following = moments[places[0] + 1 : places[0] + 2]
     return not following or following[0].beat is Beat.CLEARED
+
+
+def _is_frozen(loop: Loop, optimizer: Optimizer, before: LoopMoment, after: LoopMoment) -> bool:
+    """Whether all tensors of an optimizer were frozen between two backwards."""
+    acts = loop.acts.of(RequiresGradAct)
+    first, last = (bisect_left(acts, each.t, key=lambda act: act.t) for each in (before, after))
+    to = {tensor: act.facts.to for act in acts[first:last] for tensor in act.tensors}
+    return all(to.get(tensor) is False for tensor in optimizer.tensors)
 
 
 def _mixed(

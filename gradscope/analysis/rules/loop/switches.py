@@ -230,7 +230,9 @@ def train_undoes_eval(trace: Trace) -> Iterator[Found]:
     for off in switches:
         inside = modes.inside(off.module) if off.module in modes.modules else frozenset()
         own = modes.parameters(inside)
-        if off.facts.to or not own or not own <= training.frozen or own & training.reached:
+        if off.facts.to or not own or not own <= training.frozen:
+            continue
+        if own & training.reached_in(_since(trace, off.t)):
             continue
         ran = [act for each in sorted(inside & modes.two_ways) for act in _in_training(modes, each)]
         on = [
@@ -239,18 +241,30 @@ def train_undoes_eval(trace: Trace) -> Iterator[Found]:
             if each.t > off.t
             and each.facts.to
             and each.module not in inside
-            and off.module in modes.inside(each.module)
+            and (off.module in modes.inside(each.module) or _called_in(modes, off.module, each))
         ]
-        again = [each.t for each in switches if each.module in inside and not each.facts.to]
+        again = [each.t for each in switches if each.module in inside and each.t > off.t]
         later = [
             (switch, act)
             for switch in on[:1]
             for act in ran
-            if act.t > switch.t and not any(switch.t < t < act.t for t in again)
+            if act.t > switch.t and not any(t < act.t for t in again)
         ]
         if later and loop.in_use and on[0].stack not in told:
             told.add(on[0].stack)
             yield _undone(loop, modes, off, *later[0])
+
+
+def _since(trace: Trace, t: int) -> set[int]:
+    """The backwards that began after this time."""
+    tasks = trace.table(GraphTask)
+    return set(tasks["id"][tasks["begin"] > t].tolist())
+
+
+def _called_in(modes: Modes, part: int, on: Done[ActFacts]) -> bool:
+    """Whether a part that was first called alone was later called in the module of a train()."""
+    around = modes.inside(on.module) if on.module in modes.modules else frozenset()
+    return any(act.t > on.t and act.inside in around for act in _in_training(modes, part))
 
 
 def _in_training(modes: Modes, module: int) -> list[Done[ActFacts]]:
@@ -264,6 +278,8 @@ def _undone(
     site, before = loop.acts.site(on), loop.acts.site(off)
     row = modes.modules[ran.module]
     named = f"{row.type} ({row.path})" if row.path else row.type
+    call = line(before, "backbone.eval()")
+    again = f"write {call}" if "=" not in call else "call eval() of this part"
     return Found(
         message=f"train(){at(site)} undoes eval(){at(before)}: {named} runs in training mode, "
         "though all parameters around it are frozen",
@@ -271,5 +287,5 @@ def _undone(
         evidence=tuple(Evidence("act", act.id) for act in (off, on, ran)),
         why="train() of a module also sets all modules in it; batch norm then changes its running "
         "statistics at each forward, with or without gradients",
-        fix=f"write {line(before, 'backbone.eval()')} after {line(site, 'model.train()')} as well",
+        fix=f"{again} after {line(site, 'model.train()')} as well",
     )

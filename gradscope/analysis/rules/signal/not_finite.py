@@ -19,8 +19,8 @@ from gradscope.analysis.rules.numbers import GUARDS
 from gradscope.analysis.rules.own_line import guarded, instead
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.signal.left_out import found_in_left_out_steps
-from gradscope.analysis.source.crossings import crossings
 from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.values.crossings import crossings
 from gradscope.trace.schema import (
     NONE,
     ActFacts,

@@ -15,8 +15,9 @@ from gradscope.analysis.program.calls import SAME_NUMBERS, Calls
 from gradscope.analysis.rules.own_line import code_of, instead, rewritten
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.analysis.source.crossings import crossings
-from gradscope.analysis.source.files import SourceFiles
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.values.crossings import crossings
+from gradscope.analysis.source.values.interpolations import Interpolated, interpolated
 from gradscope.trace.arrays import distinct
 from gradscope.trace.schema import NONE, TruncatedAct
 from gradscope.trace.trace import Trace
@@ -165,7 +166,8 @@ def truncated(trace: Trace) -> Iterator[Found]:
     """Different fractions became the same whole number: `long()` truncates toward zero.
 
     Scores between 0 and 1 all become 0. It is a note where they become a few different numbers,
-    because class labels may be made this way.
+    because class labels may be made this way; but not where class numbers were interpolated, as
+    when a mask is resized: a number between two classes is another class.
 
     Bad:
         scores = torch.tensor([0.2, 0.9, 0.4])
@@ -176,14 +178,41 @@ def truncated(trace: Trace) -> Iterator[Found]:
         torch.nn.functional.mse_loss(torch.zeros(3, requires_grad=True), scores)
     """
     acts = trace.once(Acts)
+    resized = {each.site.place: each for each in trace.once(SourceFiles).each(interpolated)}
     for found in grouped(acts.of(TruncatedAct), lambda act: act.stack).values():
         low = min(each.facts.low for each in found)
         high = max(each.facts.high for each in found)
         to = sorted({number for each in found for number in each.facts.to})
         site = acts.site(found[0])
+        made = resized.get(site.place)
+        if made is not None and _are_mostly_whole(found):
+            yield _between_classes(site, found, made)
+            continue
         narrow = high - low <= NARROW and low < high
         if narrow and to and max(each.facts.many for each in found) > 1:
             yield _cut_off(site, found, (low, high), to)
+
+
+def _are_mostly_whole(found: list[Done[TruncatedAct]]) -> bool:
+    """Whether most values were whole numbers: those inside of regions of one class."""
+    return 2 * sum(each.facts.whole for each in found) > sum(each.facts.many for each in found)
+
+
+def _between_classes(
+    site: Site, found: list[Done[TruncatedAct]], made: InSource[Interpolated]
+) -> Found:
+    by, many = found[0].facts.by, sum(each.facts.many for each in found)
+    fractions = many - sum(each.facts.whole for each in found)
+    there, mode = made.file.site(made.found.at), made.found.mode
+    return Found(
+        message=f"Whole numbers are interpolated: interpolate(mode={mode!r}) at {there} makes "
+        f"{fractions:,} of {many:,} values fractions, which {by}() at {site} truncates",
+        site=there,
+        evidence=(*(Evidence("act", each.id) for each in found[:3]), made.evidence),
+        why="a value between two class numbers becomes the number of another class, at every "
+        "border of a mask",
+        fix='use `mode="nearest"` there, without align_corners, for class numbers',
+    )
 
 
 def _cut_off(

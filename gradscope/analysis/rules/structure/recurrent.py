@@ -72,7 +72,19 @@ def _of_the_batch(calls: Calls, at: int) -> tuple[str, bool, int, int] | None:
     steps, samples = (shape[1], shape[0]) if turned else (shape[0], shape[1])
     if turned and not first:
         return None
+    if first and not turned and steps == _states(calls, layer.parameters):
+        return None  # the last state of the last layer
     return (layer.type, first, steps, samples) if dim == (0 if first else 1) else None
+
+
+def _states(calls: Calls, parameters: tuple[int, ...]) -> int:
+    """The number of states that the layer returns: one per layer and direction.
+
+    Each has a matrix for its input and one for the state before, and may have a projection.
+    """
+    matrices = [each for each in parameters if len(calls.shape(each)) == 2]
+    rows = calls.shape(matrices[0])[0] if matrices else 0
+    return sum(calls.shape(each)[0] == rows for each in matrices) // 2
 
 
 def _has_batch_first(calls: Calls, parameters: tuple[int, ...]) -> bool | None:

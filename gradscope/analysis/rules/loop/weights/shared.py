@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
-from gradscope.analysis.findings import Certainty, Evidence, Severity
+from gradscope.analysis.findings import Certainty, Evidence, Severity, few_tensors
 from gradscope.analysis.identity.leaves import leaf
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.lookups import grouped
@@ -35,6 +35,7 @@ TIMES = re.compile(r"\[(?P<one>[A-Z][\w.]*\(.*\))\]\s*\*\s*(?P<many>[\w.]+)")
 """An expression such as `[Block(width)] * depth`."""
 
 DATA_OF = re.compile(r"(?P<to>[\w.]+)\.data\s*=\s*(?P<of>[\w.]+?)(\.data)?$")
+TIED = re.compile(r"(?:[\w.\[\]]+\.)?(?P<to>\w+)\.\w+ = (?:[\w.\[\]]+\.)?(?P<of>\w+)\.\w+")
 PARAMETER_OF = re.compile(r"[\w.]*\bParameter\((?P<of>[\w.\[\]]+)\)")
 
 
@@ -228,6 +229,78 @@ def _stepped_twice(
         why=f"tied weights are one tensor; both optimizers stepped with the same gradient {times} "
         f"time{'s' * (times > 1)}",
         fix=f"leave {'them' if more else 'it'} out of one: {line(second, 'the second optimizer')}",
+    )
+
+
+@rule("GS920", "untied", reads=("accumulate", "act"))
+def untied(trace: Trace) -> Iterator[Found]:
+    """Two modules that shared a weight were both replaced, and the new ones do not share theirs.
+
+    Tied weights are one parameter. A new module has a parameter of its own, so the tie must be made
+    again, for example after an embedding and the last layer were resized. If only one of the two
+    modules was replaced, the rule is silent: that may be intended.
+
+    Bad:
+        model = torch.nn.Module()
+        model.embed, model.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5)
+        model.head.weight = model.embed.weight
+        model.embed, model.head = torch.nn.Embedding(8, 3), torch.nn.Linear(3, 8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model.head(model.embed(torch.arange(8))).pow(2).mean().backward()
+            optimizer.step()
+
+    Good:
+        model = torch.nn.Module()
+        model.embed, model.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5)
+        model.head.weight = model.embed.weight
+        model.embed, model.head = torch.nn.Embedding(8, 3), torch.nn.Linear(3, 8)
+        model.head.weight = model.embed.weight
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model.head(model.embed(torch.arange(8))).pow(2).mean().backward()
+            optimizer.step()
+    """
+    loop, training = trace.once(Loop), trace.once(Training)
+    tensors, assigned = trace.table(Tensor), loop.acts.of(AssignedAct)
+    for ties in grouped(
+        (each for each in assigned if each.facts.what == "parameter"), loop.acts.site
+    ).values():
+        tie = ties[0]
+        names = TIED.fullmatch(code_of(loop.acts.site(tie).text))
+        if names is None:
+            continue
+        new = {
+            act.facts.name: act for act in assigned if act.t > tie.t and act.facts.what == "module"
+        }
+        one, other = new.get(names["to"]), new.get(names["of"])
+        if one is None or other is None:
+            continue
+        for a, b in product(one.tensors, other.tensors):
+            apart = a != b and {a, b} <= training.reached
+            if apart and tensors.row(a).shape == tensors.row(b).shape:
+                yield _no_longer_tied(loop, ties[0], (one, other), (a, b))
+
+
+def _no_longer_tied(
+    loop: Loop, tie: Done[AssignedAct], new: tuple[Done[AssignedAct], ...], pair: tuple[int, ...]
+) -> Found:
+    tied, site = loop.acts.site(tie), loop.acts.site(max(new, key=lambda act: act.t))
+    places = " and".join(dict.fromkeys(at(loop.acts.site(act)) for act in new))
+    one, other = (act.facts.name for act in new)
+    return Found(
+        message=f"`{one}` and `{other}` no longer share a weight: they were tied{at(tied)} and "
+        f"both replaced{places}, and gradients reach two parameters",
+        site=site,
+        evidence=(
+            *(Evidence("act", act.id) for act in (tie, *new)),
+            *few_tensors(loop.trace, pair),
+        ),
+        why="each new module has a parameter of its own, and the two differ after the first step",
+        fix=f"tie them again after {line(site, 'the replacement')}: `{code_of(tied.text)}`",
+        certainty=Certainty.INFERRED,
     )
 
 

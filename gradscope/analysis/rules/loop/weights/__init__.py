@@ -1,0 +1,1 @@
+"""Rules about the weights and buffers of modules: shared, copied, filled, averaged."""

@@ -1,0 +1,1 @@
+"""Searches for lines that create or convert the values of tensors."""
