@@ -1,0 +1,48 @@
+"""Terms and factors of a loss that have no effect, and similar ones that are intended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.analysis.rules.test_advice import told
+
+RATIO = """
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+seen = torch.randn(6, 3)
+done = torch.tensor([0, 1, 0, 1, 1, 0])
+gain = torch.linspace(-1, 1, 6)
+with torch.no_grad():
+    first = net(seen).log_softmax(1).gather(1, done[:, None])
+for _ in range(5):
+    with torch.no_grad():
+        old = net(seen).log_softmax(1).gather(1, done[:, None])
+    ratio = (net(seen).log_softmax(1).gather(1, done[:, None]) - old).exp()
+    bounded = ratio.clamp(0.8, 1.2)
+    loss = -torch.minimum(ratio * gain[:, None], bounded * gain[:, None]).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_an_old_side_that_is_computed_again_in_every_step_is_named(tmp_path: Path) -> None:
+    found = told(RATIO, tmp_path)
+
+    assert [*found] == ["GS709"]
+    assert "`old` is computed again" in found["GS709"].message
+    assert "snippet_0.py:11 in every step" in found["GS709"].message
+    assert "snippet_0.py:13 never acts" in found["GS709"].message
+
+
+def test_an_old_side_of_before_the_steps_is_no_finding(tmp_path: Path) -> None:
+    assert not told(RATIO.replace("- old", "- first"), tmp_path)
+
+
+def test_an_old_side_next_to_another_block_without_gradients_is_no_finding(tmp_path: Path) -> None:
+    new_data = (
+        "for _ in range(5):\n    with torch.no_grad():\n        seen = seen + net(seen).mean()"
+    )
+
+    assert not told(RATIO.replace("for _ in range(5):", new_data), tmp_path)
