@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.analysis.rules.test_advice import told
 
 RATIO = """
@@ -46,3 +48,46 @@ def test_an_old_side_next_to_another_block_without_gradients_is_no_finding(tmp_p
     )
 
     assert not told(RATIO.replace("for _ in range(5):", new_data), tmp_path)
+
+
+SAMPLED = """
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 4)
+judge = torch.nn.Linear(2, 1).requires_grad_(False)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(4):
+    centre, spread = net(torch.randn(8, 3)).chunk(2, 1)
+    aim = torch.distributions.Normal(centre, spread.exp())
+    throw = aim.sample()
+    chance = aim.log_prob(throw).sum(1)
+    score = judge(throw)[:, 0]
+    loss = (0.1 * chance - score).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_log_prob_of_a_sample_with_the_same_weight_for_each_is_named(tmp_path: Path) -> None:
+    found = told(SAMPLED, tmp_path)
+
+    assert [*found] == ["GS415"]
+    assert "with the same weight for each sample" in found["GS415"].message
+    assert "`throw = aim.rsample()`" in found["GS415"].fix
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("aim.sample()", "aim.rsample()"),
+        ("0.1 * chance - score", "chance * score"),  # REINFORCE
+        ("0.1 * chance - score", "chance * score.sum().item()"),
+        ("0.1 * chance", "chance[score > score.median()].mean()"),
+        ("0.1 * chance - score", "chance * chance"),
+        ("aim.log_prob", "torch.distributions.Normal(centre, 1.0).log_prob"),
+    ],
+)
+def test_a_sample_that_is_weighed_or_has_a_graph_is_no_finding(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    assert not told(SAMPLED.replace(old, new), tmp_path)
