@@ -91,3 +91,42 @@ def test_a_sample_that_is_weighed_or_has_a_graph_is_no_finding(
     tmp_path: Path, old: str, new: str
 ) -> None:
     assert not told(SAMPLED.replace(old, new), tmp_path)
+
+
+DERIVED = """
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(3):
+    x = torch.rand(6, 1, requires_grad=True)
+    u = net(x)
+    first = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+    second = torch.autograd.grad(first.sum(), x, retain_graph=True)[0]
+    residual = u + first - 0.1 * second
+    loss = residual.pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_second_derivative_without_a_graph_in_a_loss_is_named(tmp_path: Path) -> None:
+    found = told(DERIVED, tmp_path)
+
+    assert [*found] == ["GS414"]
+    assert "`second`" in found["GS414"].message
+    assert "snippet_0.py:8, has no graph" in found["GS414"].message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x, retain_graph=True", "x, create_graph=True"),
+        ("0.1 * second", "0.1 * second.detach()"),
+        ("0.1 * second", "0.1 * first.detach()"),  # only for a log
+    ],
+)
+def test_a_second_derivative_with_a_graph_or_that_is_cut_on_purpose_is_no_finding(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    assert not told(DERIVED.replace(old, new), tmp_path)
