@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at as at_site
+from gradscope.analysis.lookups import grouped
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import NONE, Place, Value
+from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.sums import ComputedOff, computed_off
+from gradscope.trace.schema import NONE, GradOffAct, Place, Value
 from gradscope.trace.trace import Trace
 
 LEFT = {"sub": 0.0, "div": 1.0}
@@ -30,13 +34,16 @@ class _Sides:
     made: tuple[int, int]  # the calls that computed its sides
 
 
-@rule("GS709", "sides-cancel", needs="values", reads=(*READS, "value"))
+@rule("GS709", "sides-cancel", needs="values", reads=(*READS, "value", "source"))
 def sides_cancel(trace: Trace) -> Iterator[Found]:
     """Both sides of a difference or ratio are equal in every step, and both have a graph.
 
     The result is always 0, or always 1, and the gradients of the two sides cancel: no parameter
     learns from it. In PPO and other policy gradients, the ratio of new to old probabilities needs
-    old ones that are detached, or computed under no_grad.
+    old ones that are detached, or computed under no_grad before the parameters change.
+
+    The rule also reports a ratio whose old side is computed again under no_grad in every step. It
+    is always 1, too, and the clamp that limits it never acts.
 
     Bad:
         policy = torch.nn.Linear(2, 3)
@@ -75,6 +82,7 @@ def sides_cancel(trace: Trace) -> Iterator[Found]:
             and sum(_is_like(calls, at, first) for at in line) == len(level)
         ):
             yield _found(calls, first, held, len(level))
+    yield from _recomputed(calls, numbers)
 
 
 def _level_sides(calls: Calls, numbers: TensorNumbers, at: int) -> _Sides | None:
@@ -155,5 +163,65 @@ def _found(calls: Calls, sides: _Sides, held: frozenset[int], times: int) -> Fou
         "parameters",
         fix="detach the side that is meant to be constant, or compute it under `torch.no_grad()` "
         "before the parameters change",
+        certainty=Certainty.INFERRED,
+    )
+
+
+def _recomputed(calls: Calls, numbers: TensorNumbers) -> Iterator[Found]:
+    """Ratios of 1 whose old side is computed in the only block without gradients of a step.
+
+    The weights change between steps, so only a side that is computed again stays equal. A program
+    that draws new data for each step does so in another block, and may mean a ratio of 1.
+    """
+    trace = calls.trace
+    acts = trace.once(Acts)
+    off = grouped(acts.of(GradOffAct), lambda act: act.step)
+    for olds in trace.once(SourceFiles).each(computed_off):
+        block = olds.file.site(olds.found.off)
+        uses = {olds.file.site(each).place for each in olds.found.uses}
+        for line in calls.each_line(calls.with_tensors(*LEFT)):
+            limit = _limit(calls, line[0]) if calls.site(line[0]).place in uses else NONE
+            if limit == NONE or not all(_is_level(calls, numbers, at) for at in line):
+                continue
+            steps = {int(calls.ops["step"][at]) for at in line}
+            alone = [
+                each
+                for each in steps
+                if {acts.place(act) for act in off.get(each, ())} == {block.place}
+            ]
+            if len(alone) >= STEPS and _is_trained(calls, line[0]):
+                yield _always_one(calls, line, limit, olds, len(alone))
+
+
+def _is_trained(calls: Calls, at: int) -> bool:
+    """Whether an optimizer updates what a result is computed from, and a gradient arrived there."""
+    held = calls.trace.once(Training).held
+    return not held.isdisjoint(calls.sources(at)) and _got_a_gradient(calls, at)
+
+
+def _limit(calls: Calls, at: int) -> int:
+    """The clamp that limits a ratio: of the result of a division, or of exp of a difference."""
+    after = calls.following(at)
+    if calls.name(at) == "sub":
+        after = [
+            one for each in after if calls.name(each) == "exp" for one in calls.following(each)
+        ]
+    return next((each for each in after if calls.name(each) == "clamp"), NONE)
+
+
+def _always_one(
+    calls: Calls, line: list[int], limit: int, old: InSource[ComputedOff], alone: int
+) -> Found:
+    site, made, name = calls.site(line[0]), old.site, old.found.name
+    return Found(
+        message=f"The ratio at {site} was 1 in all {len(line)} recorded calls: `{name}` is "
+        f"computed again{at_site(made)} in every step, with the weights that are being trained, so "
+        f"the clamp{at_site(calls.site(limit))} never acts",
+        site=made,
+        evidence=(Evidence("op", calls.id(line[0])), Evidence("op", calls.id(limit)), old.evidence),
+        why="every element was 1 in every step, although the weights changed in between; the block "
+        f"{at_site(old.file.site(old.found.off)).strip()} is the only one without gradients in "
+        f"{alone} of these steps",
+        fix=f"compute `{name}` once, before the first step with these data, and store it",
         certainty=Certainty.INFERRED,
     )

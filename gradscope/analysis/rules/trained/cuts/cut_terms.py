@@ -18,6 +18,7 @@ from gradscope.analysis.program.acts import Done, lines
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.own_line import code_of
 from gradscope.analysis.rules.registry import Found, rule
+from gradscope.analysis.rules.trained.cuts.constant_derivatives import constant_derivatives
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.sums import Sum, Term, sums
 from gradscope.trace.arrays import distinct
@@ -50,7 +51,7 @@ def cut_term(trace: Trace) -> Iterator[Found]:
     """A term of a loss was computed only from a detached tensor: it adds no gradient.
 
     A term that is detached as a whole may be intended, for example for a log. The finding is then a
-    note.
+    note. A second derivative without a graph (create_graph=True is missing) is reported, too.
 
     Bad:
         body, value = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
@@ -102,6 +103,7 @@ def cut_term(trace: Trace) -> Iterator[Found]:
         elif derived and (node := additions.idle(term, training)) != NONE:
             told.add(place)
             yield _of_a_derivative(training, term, derived, node)
+    yield from constant_derivatives(trace, told)
 
 
 @dataclass(frozen=True, slots=True)
