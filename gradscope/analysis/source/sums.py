@@ -75,9 +75,8 @@ def _draws(statement: ast.stmt) -> Iterator[int]:
 def _subtracts(statement: ast.stmt, name: str) -> Iterator[int]:
     """Lines of a statement that subtract a name, or divide by it."""
     for each in ast.walk(statement):
-        is_one = isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub | ast.Div)
-        if is_one and is_named(each.right, name):
-            yield each.lineno
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub | ast.Div):
+            yield from [each.lineno] * is_named(each.right, name)
 
 
 def sums(tree: ast.Module) -> Iterator[Sum]:
