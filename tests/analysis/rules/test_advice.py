@@ -44,7 +44,7 @@ def told(program: str, folder: Path) -> dict[str, Finding]:
 def test_of_two_blocks_without_gradients_the_one_before_the_loss_is_named(tmp_path: Path) -> None:
     found = told(GAN, tmp_path)
 
-    assert [*found] == ["GS401", "GS406", "GS409"]
+    assert [*found] == ["GS401", "GS409", "GS406"]
     culprit = "snippet_0.py:11"
     assert culprit in found["GS401"].fix
     assert culprit in found["GS409"].why

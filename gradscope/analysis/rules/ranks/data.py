@@ -44,7 +44,7 @@ def overlapping_parts(trace: Trace) -> Iterator[Found]:
 
     A DistributedSampler shuffles all samples, and takes every second one for each of two ranks. The
     parts belong together only if all ranks shuffle in the same way: with the same seed, for the
-    same epoch, and the same data set. If it divides among more ranks than there are, nobody reads
+    same epoch, and the same data set. If it divides among more ranks than there are, no rank reads
     the other parts. Samples that come twice because their number is no multiple of that of the
     ranks are not reported.
 

@@ -34,7 +34,7 @@ class _Sides:
     made: tuple[int, int]  # the calls that computed its sides
 
 
-@rule("GS709", "sides-cancel", needs="values", reads=(*READS, "value", "source"))
+@rule("GS709", "sides-cancel", needs="values", reads=(*READS, "value"))
 def sides_cancel(trace: Trace) -> Iterator[Found]:
     """Both sides of a difference or ratio are equal in every step, and both have a graph.
 
