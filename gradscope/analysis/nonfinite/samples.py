@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from gradscope.analysis.nonfinite.births import Birth
-from gradscope.analysis.program.acts import Acts, Done
+from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.dims import PRODUCTS, SUMS, VIEWS, Fate, went
 from gradscope.trace.schema import NONE, BatchAct, Place
@@ -40,10 +40,12 @@ SHOWN = 3
 
 def samples_of(trace: Trace, birth: Birth) -> str:
     """Where the elements of a birth came from: as in "sample 48,113 of the data set"; or ""."""
-    batch = _batch(trace, birth)
+    batch = _batch(trace, birth) if birth.bad else None
+    if batch is None:
+        return ""
     calls = trace.once(Calls)
     tensor = _tensor(calls, birth)
-    if batch is None or not birth.bad or tensor == NONE:
+    if tensor == NONE:
         return ""
     shape = calls.shape(tensor)
     dim = _Rows(calls, len(batch.samples)).dim(tensor)
@@ -64,9 +66,8 @@ def _batch(trace: Trace, birth: Birth) -> BatchAct | None:
     here = [each for each in given if each.step == birth.step] or given[-1:] * (len(given) == 1)
     if not here or len({each.of for each in here}) > 1:
         return None
-    facts: Done[BatchAct] = here[-1]
-    whole = len(facts.facts.samples) == facts.facts.many > 1
-    return facts.facts if whole else None
+    batch = here[-1].facts
+    return batch if len(batch.samples) == batch.many > 1 else None
 
 
 def _tensor(calls: Calls, birth: Birth) -> int:

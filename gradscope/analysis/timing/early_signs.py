@@ -98,12 +98,12 @@ class EarlySigns:
             return None
         lasting = Then.STAYED, Then.NOT_FINITE
         then, _, at, usual = max(found, key=lambda each: (each[0] in lasting, *each[1:]))
-        step = with_loss[at]
-        near = [each for each in with_loss[max(at - BACK, 0) : at + 1] if each.row.parameters]
+        step, back = with_loss[at], with_loss[max(at - BACK, 0) : at + 1]
+        near = [each for each in back if each.row.parameters]
         signs = [*self._signs({each.number for each in near}, step.number)] if near else []
         signs.sort(key=lambda each: (each.step, -abs(log(each.factor))))
-        first = with_loss[max(at - BACK, 0)].number
-        return LossJump(step, usual, then, len(found), tuple(signs), first, len(near))
+        since = back[0].number
+        return LossJump(step, usual, then, len(found), tuple(signs), since, len(near))
 
     def _signs(self, near: set[int], last: int) -> Iterator[Sign]:
         """Unusual numbers of these steps, up to the last one."""
@@ -162,8 +162,10 @@ def _unusual(
     """The steps near a jump in which a norm left its range, each compared with those before it."""
     logs = [log(each) if 0 < each < inf else None for each in values]
     for at, (step, own) in enumerate(zip(steps, logs, strict=True)):
+        if step not in near or own is None:
+            continue
         before = np.array([each for each in logs[max(at - WINDOW, 0) : at] if each is not None])
-        if step not in near or own is None or len(before) < FEWEST:
+        if len(before) < FEWEST:
             continue
         usual = float(np.median(before))
         distance = max(NORMAL * float(np.median(np.abs(before - usual))), SHARE)

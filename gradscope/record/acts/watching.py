@@ -67,7 +67,8 @@ class WatchedActs:
         self._modules = ModuleActs(torch, acts, stand_ins, copies.loaded)
         self.called = self._modules.called
         self._optimizers = OptimizerActs(torch, acts, stand_ins, tensors, not_finite)
-        loaders, given = LoaderActs(acts, stand_ins), GivenActs(torch, acts, reads=self.says_random)
+        loaders = LoaderActs(acts, stand_ins, values=self.says_random)
+        given = GivenActs(torch, acts, reads=self.says_random)
         self._given = given if given.wanted else None
         for each in (tensors, self._modules, self._optimizers, programs, copies, loaders):
             acts.guarded(each.start)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradscope.record.session import Session
+    from gradscope.watch.values.devices.device_times import DeviceTimes
     from gradscope.watch.watcher import Watcher
 
 
@@ -174,11 +175,14 @@ class PyTorchSource:
             handing_on(self._put_calls)
         handing_on(listener.modules.flush, list)
         if self.watcher is not None and self.watcher.engine.times is not None:
-            times = self.watcher.engine.times.arrived(last=last)
-            handing_on(listener.tasks.on_devices, times, listener.tensors.kinds.device)
+            handing_on(self._put_device_times, self.watcher.engine.times, last)
         listener.shared.last = last
         handing_on(listener.tensors.flush)
         handing_on(listener.graphs.operands.rows.flush)
+
+    def _put_device_times(self, times: DeviceTimes, last: bool) -> None:
+        listener = self.listener
+        listener.tasks.on_devices(times.arrived(last=last), listener.tensors.kinds.device)
 
     def _put_calls(self) -> None:
         listener = self.listener

@@ -14,9 +14,6 @@ from gradscope.trace.trace import Trace
 MOST = 8
 """Number of steps listed, besides the slowest one."""
 
-ON_DEVICE = "on device"
-"""The head of the times that a device took for backwards."""
-
 
 def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None:
     """The time of each step, or of one step; None if the trace has only one."""
@@ -49,7 +46,7 @@ def step_table(trace: Trace, number: int | None, rows: int) -> TableScene | None
     optimizers = any(step.optimizer_ns for step in facts)
     named = [TableColumn(name) for name in ("step", *["rank"] * bool(ranks))]
     devices = any(step.device_ns for step in facts)
-    heads = ["took", "forward", "backward", *[ON_DEVICE] * devices]
+    heads = ["took", "forward", "backward", *["on device"] * devices]
     heads += [*["optimizer"] * optimizers, "other", "nodes"]
     return TableScene(
         "steps",

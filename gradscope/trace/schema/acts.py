@@ -197,13 +197,17 @@ class TrainAct(ActFacts):
     to: bool = False  # whether it is training mode
 
 
+PADDING_FILLED, INITIAL_STATISTICS = "padding-not-zero", "initial-statistics"
+"""What a module held when it ran: an embedding's padding row, and, in eval mode, a batch norm."""
+
+
 @act("ran")
 class RanAct(ActFacts):
     """First run of a module in these modes; for an outermost module, first run from this line."""
 
     grad: bool = False
     training: bool = False
-    found: Text = ""  # padding-not-zero (an Embedding's row), initial-statistics (in eval mode)
+    found: Text = ""  # PADDING_FILLED or INITIAL_STATISTICS
 
 
 @act("made")

@@ -1,4 +1,4 @@
-"""Times on devices: how long a device took, while its times on the CPU show when it was told."""
+"""Times on devices. Those of the CPU only show when it gave a device its work."""
 
 from __future__ import annotations
 

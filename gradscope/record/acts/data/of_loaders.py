@@ -55,7 +55,8 @@ class LoaderPass:
 class LoaderActs:
     """Replaces functions of data loaders; for one process, only if values are recorded."""
 
-    def __init__(self, acts: ActNotes, stand_ins: StandIns) -> None:
+    def __init__(self, acts: ActNotes, stand_ins: StandIns, *, values: bool) -> None:
+        self._wanted = values or this_process().is_one_of_several
         self._acts, self._stand_ins = acts, stand_ins
         self._loaders = ByIdentity[int]()
         self._samplers = ByIdentity[int]()
@@ -65,8 +66,7 @@ class LoaderActs:
         self._passes = ByIdentity[LoaderPass]()
 
     def start(self) -> None:
-        has_values = self._acts.session.level in ("values", "full")
-        if not has_values and not this_process().is_one_of_several:
+        if not self._wanted:
             return
         homes = [sys.modules.get(name) for name in (LOADERS, DATA_SETS, SAMPLERS)]
         if None not in homes and hasattr(_iterator(homes[0]), "_next_index"):

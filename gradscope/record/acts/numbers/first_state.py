@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.record.acts.numbers.moved import seen
+from gradscope.trace.schema import INITIAL_STATISTICS, PADDING_FILLED
 from gradscope.watch.in_place.by_identity import attributes
 
 
@@ -20,7 +21,7 @@ def state_of(module: Any, memory: Callable[[Any], memoryview | None]) -> str:
         values = seen(weight, memory)
         if values is None or not values.reshape(tuple(weight.shape))[padding].any():
             return ""
-        return "padding-not-zero"
+        return PADDING_FILLED
     buffers = own.get("_buffers", {})
     mean, var = buffers.get("running_mean"), buffers.get("running_var")
     if mean is None or var is None or own.get("training", True):
@@ -28,4 +29,4 @@ def state_of(module: Any, memory: Callable[[Any], memoryview | None]) -> str:
     means, variances = seen(mean, memory), seen(var, memory)
     if means is None or variances is None or means.any() or (variances != 1).any():
         return ""
-    return "initial-statistics"
+    return INITIAL_STATISTICS

@@ -83,17 +83,19 @@ class DeviceTimes:
         """The times of backwards that their devices have finished; `last`: wait for all a while."""
         found, owed, until = [], self._owed, monotonic() + PATIENCE
         while owed:
-            mark, end = owed[0][1:]
-            if mark.device.type in self._refused or not self._passed(end):
-                if not last or mark.device.type in self._refused or monotonic() > until:
+            task, mark, end = owed[0]
+            if mark.device.type in self._refused:
+                break
+            if not self._passed(end):
+                if not last or monotonic() > until:
                     break
                 sleep(A_MOMENT)
                 continue
+            owed.pop(0)
             took = self._between(mark.began, end)
             since = None if mark.before is None else self._between(mark.before, mark.began)
             if took is not None:
-                found.append(TookOnDevice(owed[0][0], mark.device, took, since))
-            owed.pop(0)
+                found.append(TookOnDevice(task, mark.device, took, since))
         return found
 
     def _passed(self, event: Any) -> bool:

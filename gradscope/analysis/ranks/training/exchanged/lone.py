@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.analysis.source.files import InSource, SourceFiles
+from gradscope.analysis.source.functions import is_named
 from gradscope.trace.schema import NONE, Frame
 from gradscope.trace.trace import Trace
 
@@ -108,16 +109,13 @@ def _used(after: Sequence[ast.stmt], handle: str, buffer: str, name: str) -> int
         use = _written(every, buffer) if name == SENDS else _read(every, buffer)
         if use is not None:
             return use
-        if any(
-            isinstance(each, ast.Name) and each.id == buffer and not _reads(each, buffer)
-            for each in every
-        ):
+        if any(is_named(each, buffer) and not _reads(each, buffer) for each in every):
             return None  # the variable has another tensor
     return None
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name
+    return is_named(node, name) and isinstance(node.ctx, ast.Load)
 
 
 def _read(every: Sequence[ast.AST], buffer: str) -> int | None:
@@ -146,6 +144,6 @@ def _written(every: Sequence[ast.AST], buffer: str) -> int | None:
                 written = each.func.value
         while isinstance(written, ast.Subscript):
             written = written.value
-        if isinstance(written, ast.Name) and written.id == buffer:
+        if is_named(written, buffer):
             lines.append(each.lineno)  # type: ignore[attr-defined]
     return min(lines, default=None)

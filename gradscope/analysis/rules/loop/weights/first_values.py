@@ -17,11 +17,8 @@ from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.loop.words import line
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.trace.schema import FilledAct, RanAct, Version
+from gradscope.trace.schema import INITIAL_STATISTICS, PADDING_FILLED, FilledAct, RanAct, Version
 from gradscope.trace.trace import Trace
-
-PADDING, INITIAL = "padding-not-zero", "initial-statistics"
-"""Values of `RanAct.found`."""
 
 ADDS = frozenset(("sum", "mean"))
 UPDATES = 2
@@ -51,7 +48,7 @@ def padding_filled(trace: Trace) -> Iterator[Found]:
         head(words(text).sum(1)).pow(2).mean().backward()
     """
     calls, training, modes = trace.once(Calls), trace.once(Training), trace.once(Modes)
-    ran = {act.module: act for act in training.acts.of(RanAct) if act.facts.found == PADDING}
+    ran = {act.module: act for act in training.acts.of(RanAct) if act.facts.found == PADDING_FILLED}
     fills = {tensor: act for act in training.acts.of(FilledAct) for tensor in act.tensors}
     lines = calls.few_of_each_line(calls.with_tensors("embedding")) if ran else ()
     for lookup in (each for few, _ in lines for each in few):
@@ -126,7 +123,7 @@ def statistics_not_averaged(trace: Trace) -> Iterator[Found]:
             average(torch.rand(3, 2))
     """
     training, modes = trace.once(Training), trace.once(Modes)
-    ran = [act for act in training.acts.of(RanAct) if act.facts.found == INITIAL]
+    ran = [act for act in training.acts.of(RanAct) if act.facts.found == INITIAL_STATISTICS]
     steps = [act.t for each in training.stepped for act in each.steps]
     for root, acts in grouped(ran, lambda act: modes.root(act.module)).items():
         own = modes.parameters(modes.inside(root)) - training.held - training.reached

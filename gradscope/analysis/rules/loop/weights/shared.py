@@ -281,7 +281,7 @@ def untied(trace: Trace) -> Iterator[Found]:
         for a, b in product(one.tensors, other.tensors):
             apart = a != b and {a, b} <= training.reached
             if apart and tensors.row(a).shape == tensors.row(b).shape:
-                yield _no_longer_tied(loop, ties[0], (one, other), (a, b))
+                yield _no_longer_tied(loop, tie, (one, other), (a, b))
 
 
 def _no_longer_tied(
