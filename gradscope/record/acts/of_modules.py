@@ -33,6 +33,7 @@ from gradscope.watch.in_place.by_identity import (
     is_a,
     modules_in,
     parameters_in,
+    registered,
 )
 from gradscope.watch.in_place.standing_in import HERE, hidden
 
@@ -200,16 +201,16 @@ class ModuleActs:
             stacks = self._containers.get(module) or {}
             self._containers[module] = {**stacks, name: stack}  # it may be filled later
             return
-        there = attributes(module)
-        before = there.get("_parameters", {}).get(name), there.get("_modules", {}).get(name)
+        before = [registered(module, kind).get(name) for kind in ("_parameters", "_modules")]
         replaced = any(each is not None and each is not value for each in before)
         within = type(module).__name__
         if isinstance(value, tensor) and not isinstance(value, parameter):
-            if value.requires_grad and name not in there.get("_buffers", {}):
+            is_buffer = name in registered(module, "_buffers")
+            if value.requires_grad and not is_buffer:
                 leaves = [value] if is_leaf(value) else self._made_of(value)
                 act = AssignedAct(name=name, what="tensor", within=within, leaf=is_leaf(value))
                 self._acts.note(act, frame, leaves)
-            elif name in there.get("_buffers", {}):
+            elif is_buffer:
                 stack = self._acts.session.sites.of_several(frame, FRAMES)
                 if not self._acts.is_too_many(AssignedAct, stack):
                     act = AssignedAct(name=name, what="buffer", within=within, leaf=is_leaf(value))
@@ -305,7 +306,7 @@ def _made(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _mor
 
 def _filled(acts: ActNotes, frame: FrameType, _: Any, given: tuple[Any, ...], _more: Any) -> None:
     """At the creation of a container: record if it contains a module more than once."""
-    parts = list(attributes(given[0]).get("_modules", {}).values())
+    parts = list(registered(given[0], "_modules").values())
     if len(parts) == len({id(each) for each in parts}):
         return
     for part in {id(each): each for each in parts}.values():

@@ -11,7 +11,7 @@ from weakref import ref
 from gradscope.record.notes.local_names import module_name
 from gradscope.record.notes.log import take_all
 from gradscope.trace.schema import NONE, Alias, Module, Tensor
-from gradscope.watch.in_place.by_identity import attributes
+from gradscope.watch.in_place.by_identity import registered
 
 if TYPE_CHECKING:
     from gradscope.trace.writer import Writer
@@ -85,15 +85,15 @@ class ModuleRows:
                 "name": self._name(module) if module is root and parent == NONE else 0,
                 "parameters": [
                     self._named(parameter, below(path, name), first)
-                    for name, parameter in attributes(module).get("_parameters", {}).items()
+                    for name, parameter in registered(module, "_parameters").items()
                     if parameter is not None
                 ],
             })  # fmt: skip
-            buffers = attributes(module).get("_buffers", {}) if self.names_buffers else {}
+            buffers = registered(module, "_buffers") if self.names_buffers else {}
             for name, buffer in buffers.items():
                 if buffer is not None:
                     self._named(buffer, below(path, name), first)
-            children = attributes(module).get("_modules", {}).items()
+            children = registered(module, "_modules").items()
             pending += [
                 (child, below(path, name), number)
                 for name, child in reversed(children)

@@ -77,6 +77,14 @@ def held_in(container: Any) -> list[Any]:
     return [] if kind is None else list(kind.__iter__(container))
 
 
+def registered(module: Any, kind: str) -> dict[str, Any]:
+    """The entries of `_parameters`, `_buffers` or `_modules` of a module.
+
+    A scripted module keeps them in an object that has few methods of a dict.
+    """
+    return dict(attributes(module).get(kind, {}).items())
+
+
 def modules_in(module: Any) -> Iterator[tuple[str, Any]]:
     """A module and all its submodules with their paths, in PyTorch's order, each once."""
     seen: set[int] = set()
@@ -87,7 +95,7 @@ def modules_in(module: Any) -> Iterator[tuple[str, Any]]:
             continue
         seen.add(id(each))
         yield path, each
-        below = list(attributes(each).get("_modules", {}).items())
+        below = list(registered(each, "_modules").items())
         waiting += [(f"{path}.{name}" if path else name, child) for name, child in reversed(below)]
 
 
@@ -96,7 +104,7 @@ def parameters_in(module: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     seen: set[int] = set()
     for path, each in modules_in(module):
-        for name, parameter in list(attributes(each).get("_parameters", {}).items()):
+        for name, parameter in registered(each, "_parameters").items():
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 found[f"{path}.{name}" if path else name] = parameter

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradscope.record.acts.stand_ins import StandIns
 
 LOADERS, DATA_SETS = "torch.utils.data.dataloader", "torch.utils.data.dataset"
-SAMPLERS = "torch.utils.data.distributed"
+SAMPLERS, PACKAGE = "torch.utils.data.distributed", "torch.utils.data"
 
 MOST = 1024
 """Largest number of samples of a batch that are stored."""
@@ -83,9 +83,7 @@ class LoaderActs:
         yield StandIn(every, "_next_index", self._drawn, inside=True, looks=False)
         for kind in (loaders._SingleProcessDataLoaderIter, loaders._MultiProcessingDataLoaderIter):
             yield StandIn(kind, "_next_data", self._gave, inside=True, looks=False)
-        for home in (sets, sys.modules.get("torch.utils.data")):
-            if "random_split" in vars(home):
-                yield StandIn(home, "random_split", self._split, looks=False)
+        yield StandIn(sys.modules[PACKAGE], "random_split", self._split, looks=False)
 
     # -- what was created -------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradscope.record.acts.numbers.moved import seen
 from gradscope.trace.schema import INITIAL_STATISTICS, PADDING_FILLED
-from gradscope.watch.in_place.by_identity import attributes
+from gradscope.watch.in_place.by_identity import attributes, registered
 
 
 def state_of(module: Any, memory: Callable[[Any], memoryview | None]) -> str:
@@ -15,14 +15,14 @@ def state_of(module: Any, memory: Callable[[Any], memoryview | None]) -> str:
     own = attributes(module)
     padding = own.get("padding_idx")
     if type(padding) is int:
-        weight = own.get("_parameters", {}).get("weight")
+        weight = registered(module, "_parameters").get("weight")
         if weight is None or weight.dim() != 2 or not weight.is_contiguous():
             return ""
         values = seen(weight, memory)
         if values is None or not values.reshape(tuple(weight.shape))[padding].any():
             return ""
         return PADDING_FILLED
-    buffers = own.get("_buffers", {})
+    buffers = registered(module, "_buffers")
     mean, var = buffers.get("running_mean"), buffers.get("running_var")
     if mean is None or var is None or own.get("training", True):
         return ""

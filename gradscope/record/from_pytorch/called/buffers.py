@@ -10,7 +10,7 @@ from weakref import ref
 from gradscope.record.notes.log import take_all
 from gradscope.record.notes.module_rows import below
 from gradscope.trace.schema import Tensor
-from gradscope.watch.in_place.by_identity import attributes
+from gradscope.watch.in_place.by_identity import registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,14 +53,14 @@ class BufferNames:
 
     def met(self, module: Any, path: str) -> None:
         """Called once for each module of a model."""
-        if attributes(module).get("_buffers"):
+        if registered(module, "_buffers"):
             self._modules.append((ref(module), path))
             self._look_at(len(self._modules) - 1, module)
 
     def _look_at(self, number: int, module: Any) -> None:
         """Check where the buffers of a module are."""
         plain = sys.modules["torch"].Tensor
-        for name, buffer in list(attributes(module).get("_buffers", {}).items()):
+        for name, buffer in registered(module, "_buffers").items():
             if type(buffer) is not plain or buffer.requires_grad:
                 continue
             place = self._key(buffer)[1:]
