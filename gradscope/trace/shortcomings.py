@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 
 LOADER = "data loader worker"
+LAUNCHER = "torch/distributed/elastic/"
+"""Part of the path of torchrun's files."""
+UNDER_TORCHRUN = "start ranks with `torchrun … -m gradscope trace train.py`"
 UNSEEN = "not recorded: "
 GROWING = "still being recorded"
 
@@ -95,7 +98,13 @@ def ran_elsewhere(meta: Mapping[str, Any]) -> str:
     )
     more = ", …" * (len(groups) > 5)
     processes = "child process" if total == 1 else "child processes"
-    return f"{total} {processes} ran unrecorded ({shown}{more}): this trace does not cover them"
+    what = f"{total} {processes} ran unrecorded ({shown}{more}): this trace does not cover them"
+    return what + f"; {UNDER_TORCHRUN}" * starts_ranks(meta)
+
+
+def starts_ranks(meta: Mapping[str, Any]) -> bool:
+    """Whether torchrun itself was recorded, and its ranks were not."""
+    return any(LAUNCHER in each["line"].replace("\\", "/") for each in _children(meta))
 
 
 def loaded_elsewhere(meta: Mapping[str, Any]) -> str:

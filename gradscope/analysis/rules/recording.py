@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Severity
 from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.shortcomings import GROWING, UNSEEN, ran_elsewhere
+from gradscope.trace.shortcomings import (
+    GROWING,
+    UNDER_TORCHRUN,
+    UNSEEN,
+    ran_elsewhere,
+    starts_ranks,
+)
 from gradscope.trace.trace import Trace
 
 WHY_CUT = "the program was killed, or its disk was full, before the recording was closed"
@@ -65,6 +71,8 @@ def incomplete_trace(trace: Trace) -> Iterator[Found]:
             site=Site(),
             evidence=(),
             why=WHY_ONE,
-            fix=FIX_ONE,
+            fix=f"{UNDER_TORCHRUN}, or with --ranks-here N"
+            if starts_ranks(trace.meta)
+            else FIX_ONE,
             severity=Severity.NOTE,
         )

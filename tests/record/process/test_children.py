@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from gradscope.trace.shortcomings import ran_elsewhere
 from tests.record.running import House
 
 STARTS = """
@@ -127,3 +128,14 @@ def test_python_warns_of_a_fork_among_threads_as_it_does_alone(house: House) -> 
 
     alone, watched = (re.sub(r"pid=\d+", "", text) for text in said)
     assert watched == alone
+
+
+def test_a_recorded_torchrun_is_answered_with_the_command_that_records_ranks() -> None:
+    path = "/site-packages/torch/distributed/elastic/multiprocessing/subprocess_handler.py:68"
+    started = {"kind": "subprocess", "line": path, "count": 2, "traces": []}
+    other = {"kind": "subprocess", "line": "train.py:3", "count": 2, "traces": []}
+
+    assert ran_elsewhere({"children": [started]}).endswith(
+        "; start ranks with `torchrun … -m gradscope trace train.py`"
+    )
+    assert "torchrun" not in ran_elsewhere({"children": [other]})
