@@ -6,6 +6,13 @@ their median, and with their median distance from it. Both ignore single outlier
 a training that goes on slowly. Positive numbers are compared by their logarithm: losses of small
 batches are often several times their median, and rarely a small part of it. Of 1,500 series of 120
 random losses (gamma, exponential, lognormal), 5 have a jump.
+
+# Note [Slow changes]
+A norm that grows slowly is never far from the numbers just before it. So the steps before a jump
+are also compared with those before them, by a cumulative sum (CUSUM): how far each number is above
+the usual one, less SLACK, is added up, and the sum starts again at 0 when it would be negative. One
+number counts at most MOST, so that a single one is not growth. Of 6,000 random series of norms of
+36 steps, 10 are said to have grown.
 """
 
 from __future__ import annotations
@@ -39,6 +46,8 @@ ROSE, TIMES = 1.5, 3.0
 AFTER = 10
 """Number of steps after a jump that show whether the loss stays up."""
 AT_ONCE, TINY = 1 << 16, 1e-300
+SLACK, MOST, ENOUGH = 1.0, 4.0, 12.0
+"""Of the cumulative sum, in median distances."""
 NORMAL = 1.4826
 """The standard deviation of a normal distribution, in median distances."""
 
@@ -54,13 +63,14 @@ class Then(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A number that left its usual range, in one step."""
+    """A number that left its usual range."""
 
     step: int
     what: str  # "gradient", "update" or "weight"
     name: str  # of the parameter; "": of all together
     usual: float
     value: float
+    grew: bool = False  # it grew from this step on, and had this value last
 
     @property
     def factor(self) -> float:
@@ -110,8 +120,8 @@ class EarlySigns:
         rows = [each for each in self._run if each.row.parameters and each.number <= last]
         rows = rows[-BACK - WINDOW - 1 :]
         steps = [each.number for each in rows]
-        yield from _unusual(near, steps, "gradient", "", [each.row.gradient for each in rows])
-        yield from _unusual(near, steps, "update", "", [each.row.update for each in rows])
+        yield from _signs(near, steps, "gradient", "", [each.row.gradient for each in rows])
+        yield from _signs(near, steps, "update", "", [each.row.update for each in rows])
         numbers = {each.step.id: each.number for each in rows}
         table, tensors = self._trace.table(ParameterSummary), self._trace.table(Tensor)
         own = table.take(np.flatnonzero(np.isin(table["step"], [*numbers])))
@@ -121,7 +131,7 @@ class EarlySigns:
             steps = [numbers[row.step] for row in of_one]
             for what in ("gradient", "update", "weight"):
                 values = [getattr(row, what) for row in of_one]
-                yield from _unusual(near, steps, what, name, values)
+                yield from _signs(near, steps, what, name, values)
 
 
 def _jumps(losses: Floats) -> Iterator[tuple[int, float, float]]:
@@ -156,18 +166,49 @@ def _then(losses: Floats, at: int, usual: float) -> Then:
     return Then.STAYED if np.median(later) > (usual + losses[at]) / 2 else Then.BACK
 
 
-def _unusual(
+def _signs(
     near: set[int], steps: Sequence[int], what: str, name: str, values: Sequence[float]
 ) -> Iterator[Sign]:
-    """The steps near a jump in which a norm left its range, each compared with those before it."""
-    logs = [log(each) if 0 < each < inf else None for each in values]
-    for at, (step, own) in enumerate(zip(steps, logs, strict=True)):
-        if step not in near or own is None:
-            continue
-        before = np.array([each for each in logs[max(at - WINDOW, 0) : at] if each is not None])
-        if len(before) < FEWEST:
-            continue
-        usual = float(np.median(before))
-        distance = max(NORMAL * float(np.median(np.abs(before - usual))), SHARE)
-        if abs(own - usual) > max(FAR * distance, log(TIMES)):
-            yield Sign(step, what, name, exp(usual), exp(own))
+    """The steps near a jump in which a norm left its range, or from which on it grew."""
+    logs = [(step, log(each)) for step, each in zip(steps, values, strict=True) if 0 < each < inf]
+    sudden = [*_unusual(near, logs)]
+    for step, usual, own in sudden:
+        yield Sign(step, what, name, exp(usual), exp(own))
+    grown = _growth(near, logs)
+    if grown is not None and (not sudden or grown[0] < sudden[0][0]):
+        began, usual, own = grown
+        yield Sign(began, what, name, exp(usual), exp(own), grew=True)
+
+
+def _unusual(
+    near: set[int], logs: Sequence[tuple[int, float]]
+) -> Iterator[tuple[int, float, float]]:
+    """Steps with the usual number before each and their own."""
+    for at, (step, own) in enumerate(logs):
+        before = logs[max(at - WINDOW, 0) : at]
+        if step in near and len(before) >= FEWEST:
+            usual, distance = _usual(before)
+            if abs(own - usual) > max(FAR * distance, log(TIMES)):
+                yield step, usual, own
+
+
+def _growth(near: set[int], logs: Sequence[tuple[int, float]]) -> tuple[int, float, float] | None:
+    """The step from which on numbers grew until the last one before the jump."""
+    before = [each for each in logs if each[0] < min(near)][-WINDOW:]
+    if len(before) < FEWEST:
+        return None
+    usual, distance = _usual(before)
+    total, began, last = 0.0, 0, usual
+    for step, own in logs:
+        if step in near and step < max(near):
+            more = total + min((own - usual) / distance, MOST) - SLACK
+            began = began if total > 0 else step
+            total, last = max(more, 0.0), own
+    return (began, usual, last) if total > ENOUGH and last - usual > log(ROSE) else None
+
+
+def _usual(before: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """The median of these numbers, and their median distance from it."""
+    numbers = np.array([own for _, own in before])
+    usual = float(np.median(numbers))
+    return usual, max(NORMAL * float(np.median(np.abs(numbers - usual))), SHARE)

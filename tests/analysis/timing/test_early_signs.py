@@ -81,6 +81,26 @@ def test_the_first_sign_is_the_parameter_that_changed_before() -> None:
     )
 
 
+def test_a_norm_that_grew_slowly_before_the_jump_is_a_sign() -> None:
+    updates = [0.01 + 0.001 * (n % 4) for n in range(31)]
+    updates[18:] = [0.012 * 1.08**n for n in range(13)]
+
+    found = jump([*USUAL, 9.0, *USUAL], updates)
+    usual = jump([*USUAL, 9.0, *USUAL], [0.01 + 0.001 * (n % 4) for n in range(31)])
+
+    assert usual is not None
+    assert usual.signs == ()
+    assert found is not None
+    (sign,) = found.signs
+    assert (sign.grew, sign.step, sign.what, sign.name) == (True, 19, "update", "head.weight")
+    assert 2.2 < sign.factor < 2.7
+    (note,) = (each for each in inspect(of_losses([*USUAL, 9.0, *USUAL], updates)).findings)
+    assert note.why.startswith(
+        "first sign 11 steps before: the update of head.weight grew from step 19 on, to 2.5 times "
+        "its median before; "
+    )
+
+
 def test_the_highest_jump_that_lasts_is_named() -> None:
     found = jump([*USUAL, 90.0, *USUAL, 9.0, *[9.0] * 10])
 

@@ -21,9 +21,10 @@ def loss_jumped(trace: Trace) -> Iterator[Found]:
 
     Each measured step is compared with the 15 before it: a loss jumps if it is at least 1.5 times
     as high as all of them, and eight times as far from their median as usual. Norms of gradients,
-    updates and parameters that changed as suddenly, by a factor of three or more, are signs. The
-    first one is often the cause: a large update before the jump, or a large gradient in its own
-    step, which points to the data. It is a note, since losses of some trainings jump.
+    updates and parameters that changed as suddenly, by a factor of three or more, are signs. So are
+    those that grew over many steps until the jump (their cumulative sum, CUSUM, tells), by half or
+    more. The first one is often the cause: a large update before the jump, or a large gradient in
+    its own step, which points to the data. It is a note, since losses of some trainings jump.
 
     Bad:
         w = torch.ones(2, requires_grad=True)
@@ -92,4 +93,6 @@ def _worded(sign: Sign) -> str:
     factor = sign.factor if sign.factor >= 1 else 1 / sign.factor
     times = f"{factor:.2g} times" if sign.factor >= 1 else f"1/{factor:.2g} of"
     whose = f"the {sign.what} of {sign.name}" if sign.name else f"the norm of all {sign.what}s"
+    if sign.grew:
+        return f"{whose} grew from step {sign.step} on, to {times} its median before"
     return f"{whose} was {times} its median in step {sign.step}"
