@@ -94,7 +94,9 @@ class Loop:
     def _outermost(self) -> dict[int, int]:
         """The outermost backward that contains each backward."""
         tasks = self.trace.table(GraphTask)
-        return {task: [*tasks.chain(task, "parent")][-1].id for task in tasks["id"].tolist()}
+        nested = tasks["id"][tasks["parent"] != NONE].tolist()
+        itself = {task: task for task in tasks["id"].tolist()}
+        return itself | {task: [*tasks.chain(task, "parent")][-1].id for task in nested}
 
     @cached_property
     def tasks(self) -> dict[int, tuple[int, int]]:

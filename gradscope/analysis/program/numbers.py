@@ -170,7 +170,7 @@ def computed_losses(trace: Trace) -> list[tuple[int, float]]:
     """
     tasks, nodes, numbers = trace.table(GraphTask), trace.table(Node), trace.once(TensorNumbers)
     found: list[tuple[int, float]] = []
-    for roots in tasks.ragged("roots").tuples():
+    for roots in tasks.ragged("roots").tuples() if len(trace.table(Value)) else ():
         if len(roots) == 1 and nodes.has(roots[0]):
             op = int(nodes["op"][nodes.index(roots[0])])
             value = NONE if op == NONE else numbers.of_op(op)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gradscope.analysis.graph.reached import reached_leaves
 from gradscope.analysis.identity.aliases import also
-from gradscope.analysis.identity.leaves import ACCUMULATE_GRAD, fill_leaves, leaf
+from gradscope.analysis.identity.leaves import fill_leaves, leaf
 from gradscope.analysis.identity.sharding import Sharding
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.lookups import Ids, as_written
@@ -70,10 +70,9 @@ class Training:
         """
         nodes = self.trace.table(Node)
         counted = nodes.positions(distinct(self.trace.table(Dependency)["node"]))
-        rows = nodes.take(counted[counted != NONE])
-        return frozenset(
-            row.inputs[0] for row in rows if row.name == ACCUMULATE_GRAD and row.inputs
-        )
+        counted = counted[counted != NONE]
+        rows = nodes.take(counted[fill_leaves(self.trace)[counted]])
+        return frozenset(row.inputs[0] for row in rows if row.inputs)
 
     def sharing_memory(self, tensors: Iterable[int]) -> set[int]:
         """The leaves that share memory with one of these, including these.

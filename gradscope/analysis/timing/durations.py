@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,13 +99,13 @@ def timing_by_node_name(trace: Trace) -> tuple[Timing, ...]:
     """Backward times by name of the node, largest own time first."""
     runs = node_runs(trace)
     names = look_up(trace.table(Node), "name", runs.node)
-    return _grouped(trace.texts(names), runs.ns, runs.self_ns)
+    return _grouped(trace, names, runs.ns, runs.self_ns)
 
 
 def timing_by_op(trace: Trace, part: ProgramPart) -> tuple[Timing, ...]:
     """Times by name of operations that ended, largest own time first."""
     rows, ns, self_ns = op_runs(trace, part)
-    return _grouped(trace.texts(trace.table(Op)["name"][rows]), ns, self_ns)
+    return _grouped(trace, trace.table(Op)["name"][rows], ns, self_ns)
 
 
 def op_runs(trace: Trace, part: ProgramPart) -> tuple[Ids, Ids, Ids]:
@@ -197,14 +197,24 @@ def look_up(table: Table[Any], column: str, ids: Ids) -> Ids:
     return np.where(found == -1, NONE, table[column][found])
 
 
-def _grouped(names: Iterable[str], ns: Ids, own: Ids) -> tuple[Timing, ...]:
+def _grouped(trace: Trace, names: Ids, ns: Ids, own: Ids) -> tuple[Timing, ...]:
+    """The times of these runs by name, given the id of the text of each."""
+    if not len(names):
+        return ()
     groups: dict[str, list[int]] = {}
-    for name, total, self_ns in zip(names, ns.tolist(), own.tolist(), strict=True):
+    order = np.argsort(names, kind="stable")
+    ids, starts = np.unique(names[order], return_index=True)
+    for name, rows in zip(trace.texts(ids), np.split(order, starts[1:]), strict=True):
+        ended = rows[ns[rows] != NONE]
         entry = groups.setdefault(name, [0, 0, 0, 0])
-        entry[0] += 1
-        if total != NONE:
-            entry[1] += total
-            entry[2] += self_ns
-            entry[3] = max(entry[3], self_ns)
+        entry[0] += len(rows)
+        entry[1] += _sum(ns[ended])
+        entry[2] += _sum(own[ended])
+        entry[3] = max(entry[3], int(own[ended].max(initial=0)))
     found = [Timing(name, *entry) for name, entry in groups.items()]
     return tuple(sorted(found, key=lambda timing: (-timing.self, timing.name)))
+
+
+def _sum(values: Ids) -> int:
+    """The sum, which may be wider than 64 bits."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())

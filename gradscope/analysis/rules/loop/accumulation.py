@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Severity
 from gradscope.analysis.identity.sites import Site, at, is_installed
 from gradscope.analysis.program.acts import Optimizer
@@ -18,6 +20,7 @@ from gradscope.trace.schema import NONE, GraphTask, Node, Phase, Place, Span, Va
 from gradscope.trace.shortcomings import has_holes
 from gradscope.trace.trace import Trace
 
+LONGEST = np.iinfo(np.int64).max
 SUM = 2
 """The value of `reduction="sum"` that a loss's node saves."""
 
@@ -166,14 +169,15 @@ def _cleared_each_time(loop: Loop, optimizer: Optimizer) -> Iterator[Found]:
 
 def _closures(loop: Loop) -> set[int]:
     """Lines of backwards that optimizers call themselves, inside their steps."""
-    spans, tasks = loop.trace.table(Span), loop.tasks
-    of_steps = spans["phase"] == Phase.OPTIMIZER
-    begins, ends = spans["begin"][of_steps], spans["end"][of_steps]
-    return {
-        stack
-        for begin, stack in tasks.values()
-        if ((begins <= begin) & ((ends == NONE) | (ends >= begin))).any()
-    }
+    spans = loop.trace.table(Span)
+    own = np.flatnonzero(spans["phase"] == Phase.OPTIMIZER)
+    own = own[np.argsort(spans["begin"][own])]
+    begins, ends = spans["begin"][own], spans["end"][own]
+    latest = np.maximum.accumulate(np.where(ends == NONE, LONGEST, ends))  # end of any so far
+    tasks = np.array([*loop.tasks.values()], np.int64).reshape(-1, 2)
+    before = np.searchsorted(begins, tasks[:, 0], side="right")
+    inside = np.append(-LONGEST, latest)[before] >= tasks[:, 0]
+    return {*tasks[inside, 1].tolist()}
 
 
 def ended_well(trace: Trace) -> bool:
