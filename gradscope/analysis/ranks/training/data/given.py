@@ -73,6 +73,13 @@ def cut_again(trace: Trace) -> tuple[CutAgain, ...]:
 
 def _cut(part: RankPart) -> tuple[Sequence[Done[GivenAct]], LoadedPass, int] | None:
     """What the model was given, if it was the rank's part of each batch of a divided data set."""
+    divided = [
+        one
+        for one in loading_of(part)
+        if one.trains and one.is_divided and len(one.batches) >= FEWEST
+    ]
+    if not divided:
+        return None
     acts = part.trace.once(Acts)
     batches = acts.of(BatchAct)
     times = [each.t for each in batches]
@@ -81,9 +88,7 @@ def _cut(part: RankPart) -> tuple[Sequence[Done[GivenAct]], LoadedPass, int] | N
         lambda act: bisect_right(times, act.t) - 1,
     )
     of_batches = {batches[at].id: those for at, those in by_batch.items() if at >= 0}
-    for one in loading_of(part):
-        if not (one.trains and one.is_divided and len(one.batches) >= FEWEST):
-            continue
+    for one in divided:
         whole = [each for each in one.batches if each.facts.many == one.batches[0].facts.many]
         found = [of_batches.get(each.id, []) for each in whole]  # the last one may be smaller
         if len(whole) >= FEWEST and all(

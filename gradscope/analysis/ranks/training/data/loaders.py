@@ -89,6 +89,8 @@ class Loading:
     def passes(self) -> tuple[LoadedPass, ...]:
         """In the order in which they began; those without a batch are left out."""
         acts = self._acts
+        if not len(acts.trace.table(BatchAct)):
+            return ()  # at once: there may be many ranks
         batches = grouped(acts.of(BatchAct), lambda act: act.of)
         stepped = self._stepped
         found = []
