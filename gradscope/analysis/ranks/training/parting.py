@@ -86,7 +86,7 @@ def left_at(trace: Trace, here: int, there: int) -> Site | None:
     else the first exception, if it is caught around them; else the loop.
     """
     every = trace.once(SourceFiles).each(blocks)
-    frames = _with_callers(trace, trace.frames(here) if here != NONE else ())
+    frames = with_callers(trace, trace.frames(here) if here != NONE else ())
     others = trace.frames(there) if there != NONE else ()
     for frame in reversed(frames):
         own = [each for each in every if each.file.name == frame.file]
@@ -109,7 +109,7 @@ def left_at(trace: Trace, here: int, there: int) -> Site | None:
     return None
 
 
-def _with_callers(trace: Trace, frames: _Frames) -> _Frames:
+def with_callers(trace: Trace, frames: _Frames) -> _Frames:
     """The frames, and the only line of the program that calls the outermost one, and so on."""
     found = [*frames]
     calls = trace.once(SourceFiles).each(named_calls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gradscope.analysis.identity.sites import Site, own_site
+from gradscope.analysis.identity.sites import Site, own_site, site_at
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
@@ -16,6 +16,8 @@ from gradscope.analysis.ranks.training.branches import (
     is_after_the_loops,
     loop_around,
 )
+from gradscope.analysis.ranks.training.data.loaders import Loading
+from gradscope.analysis.ranks.training.parting import with_callers
 from gradscope.analysis.ranks.whose import OK, endings
 from gradscope.trace.schema import NONE, Accumulate, GraphTask
 from gradscope.trace.trace import Trace
@@ -31,6 +33,7 @@ class StoppedRanks:
     ranks: tuple[int, ...]
     backwards: int  # that ended on each of them, at most
     loop: Site | None  # around the last of them
+    between_passes: bool  # whether they left it between two passes over the batches
     exit: EarlyEnd | None  # the only branch that leaves the loop, or a round of it
     then: RankCall | None  # what the first of them called after it
     waiting: tuple[int, ...]
@@ -97,17 +100,39 @@ def _stopped(trace: Trace, ranks: list[_Ran]) -> StoppedRanks | None:
     called, then = own_site(own, last.stack), _then(trace, gone.part.rank, last.end)
     if then and not is_after_the_loops(own, own_site(trace, then.stack), called):
         return None  # it may wait for a collective that others do not call in their loop
+    outer = _around_passes(own, first.part.trace, last.stack)
+    inside = outer or called
     return StoppedRanks(
         tuple(each.part.rank for each in left),
         many,
-        loop_around(own, called),
-        ending_early(own, called),
+        loop_around(own, inside),
+        outer is not None,
+        ending_early(own, inside),
         then,
         tuple(each.part.rank for each in waiting),
         len(first.ended),
         first.ended[-1] if first.cut_off == NONE else first.cut_off,
         first.cut_off != NONE,
     )
+
+
+def _around_passes(own: Trace, waiting: Trace, stack: int) -> Site | None:
+    """The line in the loop around passes over the batches, if a rank left that one.
+
+    It did if a rank that waits has begun more passes. `stack`: of the last backward.
+    """
+    called = own_site(own, stack)
+    loop = loop_around(own, called)
+    if loop is None or _passes(waiting, loop) <= _passes(own, loop):
+        return None
+    frames = with_callers(own, own.frames(stack))
+    callers = (site_at(own, each.file, each.line, each.text) for each in frames)
+    lines = [loop, *(each for each in callers if each.place != called.place)]
+    return next((each for each in lines if loop_around(own, each) not in (None, loop)), None)
+
+
+def _passes(trace: Trace, loop: Site) -> int:
+    return sum(each.site.place == loop.place for each in trace.once(Loading).passes)
 
 
 def _then(trace: Trace, rank: int, since: int) -> RankCall | None:

@@ -9,9 +9,8 @@ from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
 from gradscope.analysis.ranks.collectives import MAKES, GroupCalls, RankCall, grouped_calls
 from gradscope.analysis.ranks.hangs import MissedCollective, crossed, missed
-from gradscope.analysis.ranks.training.branches import EarlyEnd
 from gradscope.analysis.ranks.training.parting import last_seen, left_at, parted_at
-from gradscope.analysis.ranks.training.stopped import stopped
+from gradscope.analysis.ranks.training.stopped import StoppedRanks, stopped
 from gradscope.analysis.ranks.whose import OK, endings, listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, GraphTask, Span
@@ -27,6 +26,14 @@ WHY_DIFFER = (
 FIX_DIFFER = (
     "call the same collective on all ranks of the group: move it out of the branch, or make the "
     "condition the same on all ranks"
+)
+FIX_BATCHES = (
+    "give all ranks the same number of batches (DistributedSampler with drop_last=True), or make "
+    "the condition that ends the loop the same on all ranks"
+)
+FIX_EPOCHS = (
+    "make the condition that ends the loop the same on all ranks: compute it from a number that "
+    "they have in common, as after all_reduce"
 )
 FIX_MISSED = (
     "make all ranks of the group call it, the same number of times: do not return, raise or skip a "
@@ -193,9 +200,8 @@ def fewer_batches(trace: Trace) -> Iterator[Found]:
             site=each.exit.branch if each.exit else each.loop or waited,
             evidence=(Evidence(GraphTask.TABLE, each.task),),
             why="DistributedDataParallel exchanges data with all ranks in each step, and then "
-            f"{listed(each.ranks)} {gone}{_left_out(each.exit)}",
-            fix="give all ranks the same number of batches (DistributedSampler with "
-            "drop_last=True), or make the condition that ends the loop the same on all ranks",
+            f"{listed(each.ranks)} {gone}{_left_out(each)}",
+            fix=FIX_EPOCHS if each.between_passes else FIX_BATCHES,
             certainty=Certainty.INFERRED,
         )
 
@@ -207,12 +213,15 @@ def _left(trace: Trace, here: int, rank: int, ended: Mapping[int, str]) -> Site 
     return left or parted_at(trace, here, there)
 
 
-def _left_out(exit: EarlyEnd | None) -> str:
+def _left_out(each: StoppedRanks) -> str:
     """As in "; the branch at train.py:14, left at train.py:16, may have left out a batch"."""
-    if exit is None:
-        return ""
-    where = f", left{at(exit.leaves)}," if exit.leaves.line != exit.branch.line else ""
-    return f"; the branch{at(exit.branch)}{where} may have left out a batch"
+    passes = f", while {listed(each.waiting)} began another pass over the batches"
+    before, what = (passes, "ended the loop") if each.between_passes else ("", "left out a batch")
+    if each.exit is None:
+        return before
+    branch, leaves = each.exit.branch, each.exit.leaves
+    where = f", left{at(leaves)}," if leaves.line != branch.line else ""
+    return f"{before}; the branch{at(branch)}{where} may have {what}"
 
 
 def _named(call: RankCall, group: GroupCalls) -> str:

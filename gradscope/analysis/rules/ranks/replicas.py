@@ -37,7 +37,7 @@ WHY_GRADIENT = (
     "called through DistributedDataParallel (or in no_sync()), or the gradient was changed after "
     "the backward, for example by clipping to another norm"
 )
-FIX_GRADIENT = "call the wrapped model, and change gradients in the same way on all ranks"
+FIX_GRADIENT = "average it, too (DDP: call the wrapped model), and change it alike on all ranks"
 WHY_BY_HAND = (
     "parameters were equal until then, and the program averages gradients itself: those of other "
     "parameters were equal, and this one was left out, or changed after that"
