@@ -39,7 +39,7 @@ WRAPPED = "module."
 """How names of parameters begin that are in a module which DistributedDataParallel has wrapped."""
 
 FEWEST = 3
-"""Number of different losses from which on it is no coincidence that ranks have the same."""
+"""Number of different losses, or of steps, that ranks do not have in common by chance."""
 
 Group = tuple[str, tuple[int, ...]]
 BY_HAND: Group = ("", ())
@@ -204,14 +204,13 @@ def _cell(step: Done[StepAct], column: str, place: int) -> float:
 def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
     """The first step that some ranks took after a backward, and others did not.
 
-    Only where all ranks have as many backwards, and not as many steps: who accumulates gradients
-    over another number of backwards skips nothing.
+    Only where all ranks have as many backwards, and not as many steps, or FEWEST together before
+    that: who accumulates gradients over another number of backwards skips nothing.
     """
     begun = {each.rank: _backwards(trace, each.rank) for each in replicas}
     if len({len(each) for each in begun.values()}) > 1 or not all(begun.values()):
         return None
-    if len({len(each.steps) for each in replicas}) < 2:
-        return None
+    least = FEWEST if len({len(each.steps) for each in replicas}) < 2 else 0
     taken: dict[int, dict[int, Done[StepAct]]] = {}
     for each in replicas:
         after = np.searchsorted(begun[each.rank], [step.t for step in each.steps])
@@ -219,7 +218,8 @@ def _skipped(trace: Trace, replicas: list[_Replica]) -> Drift | None:
     for number in range(1, len(begun[replicas[0].rank]) + 1):
         steps = {rank: own[number] for rank, own in taken.items() if number in own}
         if steps and len(steps) < len(replicas):
-            return Drift("", "step", number, {}, steps, {}, {})
+            return Drift("", "step", number, {}, steps, {}, {}) if least <= 0 else None
+        least -= bool(steps)
     return None
 
 
