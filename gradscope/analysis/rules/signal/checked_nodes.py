@@ -68,8 +68,9 @@ def gradient_bits_lost(trace: Trace) -> Iterator[Found]:
     """A gradient kept less than half of the bits of its dtype: it is too small or too large for it.
 
     `gradscope trace --check-nodes all` computes gradients again in float64. Here the kernel is
-    right: the same formula in the node's own dtype is as far off. It is a note, because nothing is
-    lost where the exact gradient is 0 and only roundings remain.
+    right: the same formula in the node's own dtype is as far off, and is not for a multiple of the
+    gradient. It is a note, because the gradient may be added to larger ones. Gradients that vanish
+    in float32 or float64 are not named.
 
     Bad:
         scale = torch.full((3,), 1e-4, dtype=torch.float16)

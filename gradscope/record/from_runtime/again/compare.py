@@ -7,7 +7,10 @@ when every operand changes by one unit of rounding of the node's dtype (the cond
 random signs), and by its own rounding. Kernels add many terms one after another: that error grows
 with the root of their number, and with their number if they are alike. A gradient beyond this is
 compared with the same formula in the node's own dtype. If that is as far off, the dtype is the
-reason and not the kernel: then what counts is how many bits of the whole gradient are left.
+reason and not the kernel: then what counts is how many bits of the whole gradient are left. Terms
+that cancel lose bits in every dtype; only a range that is too narrow is said, which is so if the
+same formula has its bits for a multiple of the incoming gradients. The ranges of float32 and
+float64 end where no training can tell a gradient from 0.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ INDICES = {"index", "indices"}
 DRIFT = 0.25
 """Roundings of equal terms that are added one after another do not cancel: 0.1 in float32, added
 1,000,000 times, is off by 0.16 of a rounding of the sum for each."""
+BITS_OF_HALVES = 11
+"""The most bits that a dtype of 16 bits has."""
 FEW, MANY = 3, 16
 """Number of times that operands are changed: at first, and to confirm a difference."""
 
@@ -92,7 +97,7 @@ def _by(formula: NodeFormula, run: CopiedRun) -> NodeVerdict:
         exact = formula.gradients(_double)
     except NoFormula:
         return NodeVerdict(NO_FORMULA)
-    own = _in_own_dtype(formula, run)
+    own = _in_own_dtype(formula)
     verdicts = [
         _compared(place, run, formula, whole, own)
         for place, whole in enumerate(exact)
@@ -124,7 +129,7 @@ def _compared(
     off = _relative(error, size)
     if not (error > by_dtype).any():
         left = max(0.0, -math.log2(off)) if off else float(bits)
-        if left >= bits / 2:
+        if left >= bits / 2 or not _out_of_range(place, formula, exact, found, bits):
             return NodeVerdict(AGREES, name)
         return NodeVerdict(PRECISION, name, off=off, right=left, bits=bits)
     times = math.nan
@@ -133,6 +138,19 @@ def _compared(
         if float(np.linalg.norm(found - factor * exact)) <= 1e-3 * abs(factor) * size:
             times = factor
     return NodeVerdict(KERNEL, name, off=off, allowed=_relative(allowed, size), times=times)
+
+
+def _out_of_range(place: int, formula: NodeFormula, exact: Any, found: Any, bits: int) -> bool:
+    """Whether the gradient overflowed, or its dtype could hold a multiple of it well."""
+    if not np.isfinite(found).all():
+        return True
+    largest = float(np.abs(exact).max())
+    if bits > BITS_OF_HALVES or not largest:
+        return False
+    times = 2.0 ** -round(math.log2(largest))
+    made = _in_own_dtype(formula.for_multiple(times))[place]
+    size = times * float(np.linalg.norm(exact))
+    return made is not None and _relative(_of_own(made, times * exact), size) <= 2 ** (-bits / 2)
 
 
 def _allowed(
@@ -185,12 +203,12 @@ def _smallest(run: CopiedRun, returned: NodeArray) -> float:
     )  # fmt: skip
 
 
-def _in_own_dtype(formula: NodeFormula, run: CopiedRun) -> list[Any]:
+def _in_own_dtype(formula: NodeFormula) -> list[Any]:
     """The gradients in the node's own dtype; None where the formula cannot compute in it."""
     try:
         return list(formula.gradients(_own))
     except NoFormula:
-        return [None] * len(run.returned)
+        return [None] * formula.many
 
 
 def _double(array: NodeArray) -> Any:
