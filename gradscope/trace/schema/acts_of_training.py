@@ -208,3 +208,17 @@ class NodeCheckAct(ActFacts):
     right: float = math.nan  # for precision: number of bits that are right
     bits: int = 0  # for precision: number of bits of the dtype
     runs: int = 0  # number of runs, or of calls of the hook, in which it was found
+
+
+@act("row_shares")
+class RowSharesAct(ActFacts):
+    """The rows with the largest parts of the gradient of a weight. `stack`: the call of the node.
+
+    With `--check-nodes`: one for each chosen run of a node that multiplied rows by a weight. The
+    part of a row is the product of this row and the gradient of its result.
+    """
+
+    node: int = NONE  # id of the node
+    many: int = 0  # number of rows
+    largest: Ints = ()  # the rows with the largest parts, up to three, the largest first
+    shares: Floats = ()  # of each, in the sum of the squared norms of all parts

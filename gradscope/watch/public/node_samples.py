@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray
+from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray, RowShares
 from gradscope.watch.public.looks import INTEGERS
+from gradscope.watch.public.row_shares import SAVED_ROWS, row_shares
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.arrays import numbers
 
@@ -39,6 +40,8 @@ COMPARED = 16
 
 PLAIN = (type(None), bool, int, float, str)
 """Options of nodes that are stored as they are."""
+
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 UNSIGNED = 1 << 64
 """PyTorch shows a negative option of a node as an unsigned number."""
@@ -75,8 +78,14 @@ class HookChange:
 class NodeSamples:
     """Copies of nodes that `due` chooses, by kind, line and shapes of what arrives."""
 
-    def __init__(self, due: Callable[[str, tuple[Any, ...]], bool], most: int = MOST) -> None:
+    def __init__(
+        self,
+        due: Callable[[str, tuple[Any, ...]], bool],
+        shares: Callable[[int, int, RowShares], object],
+        most: int = MOST,
+    ) -> None:
         self._due = due
+        self._shares = shares  # called with node, line and largest rows
         self._room = most
         self._here = threading.local()  # the sample whose node runs on this thread
         self.all: list[CopiedRun] = []
@@ -95,6 +104,8 @@ class NodeSamples:
         kind = node.name()
         shapes = tuple(None if each is None else tuple(each.shape) for each in grads)
         if self._due(kind, (hooked.site, shapes)):
+            if kind in SAVED_ROWS and grads[0] is not None:
+                self._tell_shares(hooked, getattr(node, f"_raw_saved_{SAVED_ROWS[kind]}"), grads[0])
             sample = CopiedRun(kind, hooked.number, hooked.site)
             try:
                 self._copy(node, sample, grads)
@@ -117,6 +128,15 @@ class NodeSamples:
         else:
             self.all.append(sample)
         self.spent += perf_counter_ns() - began
+
+    def _tell_shares(self, hooked: HookedNode, saved: Any, grad: Any) -> None:
+        """Report the rows with the largest parts of the gradient of a weight."""
+        if saved.unpack_hook is not None or type(saved.data) not in PLAIN_TENSORS:
+            return
+        matrix, arrived = numbers(saved.data), numbers(grad)
+        found = None if matrix is None or arrived is None else row_shares(matrix, arrived)
+        if found is not None:
+            self._shares(hooked.number, hooked.site, found)
 
     def _copy(self, node: Any, sample: CopiedRun, grads: Sequence[Any]) -> None:
         if isinstance(node, torch._C._FunctionBase):
@@ -155,7 +175,7 @@ class NodeSamples:
         """A copy of a tensor's values."""
         if tensor is None:
             return None
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_complex():
+        if type(tensor) not in PLAIN_TENSORS or tensor.is_complex():
             raise NotCopied(UNREAD)
         size = tensor.numel() * tensor.element_size()
         if size > self._room:

@@ -27,11 +27,11 @@ import orjson
 
 from gradscope.errors import UsageError
 from gradscope.record.acts.kept.node_values import values_file, write
-from gradscope.trace.schema import NodeCheckAct
+from gradscope.trace.schema import NodeCheckAct, RowSharesAct
 
 if TYPE_CHECKING:
     from gradscope.record.acts.notes import ActNotes
-    from gradscope.watch.in_place.node_runs import CopiedRun
+    from gradscope.watch.in_place.node_runs import CopiedRun, RowShares
 
 LONGEST = 300
 """Number of seconds after which no further node is computed."""
@@ -122,6 +122,14 @@ class NodeChecks:
             return None
         path = getattr(writer, "path", None) if options.keep_values else None
         return cls(options.check_nodes, None if path is None else values_file(Path(path)))
+
+    @staticmethod
+    def tell_shares(acts: ActNotes, node: int, stack: int, found: RowShares) -> None:
+        """Record the rows with the largest parts of the gradient of a weight."""
+        many, rows, shares = found
+        acts.note(
+            RowSharesAct(node=node, many=many, largest=rows, shares=shares), None, stack=stack
+        )
 
     def tell(self, acts: ActNotes) -> None:
         """Compute the samples again, and record what differs."""
