@@ -195,7 +195,8 @@ class FunctionAct(ActFacts):
 class NodeCheckAct(ActFacts):
     """A difference that `--check-nodes` found. `stack`: the call of the node, or of the hook.
 
-    `found` is kernel, precision or hook. The other columns are those of the worst run.
+    `found` is kernel, unsteady (likewise, and the node returned other bits when called twice),
+    precision or hook. The other columns are those of the worst run.
     """
 
     found: Text = ""
@@ -203,7 +204,7 @@ class NodeCheckAct(ActFacts):
     node: int = NONE  # id of the node
     input: Text = ""  # the input to which the gradient belongs
     off: float = math.nan  # norm of the difference, relative to the gradient computed again
-    allowed: float = math.nan  # for kernel: the largest such difference that is allowed
+    allowed: float = math.nan  # for kernel, unsteady: the largest that is allowed
     times: float = math.nan  # factor, if the gradient is a multiple; NaN: it is not
     right: float = math.nan  # for precision: number of bits that are right
     bits: int = 0  # for precision: number of bits of the dtype

@@ -24,6 +24,7 @@ class CopiedRun:
     shapes: list[tuple[int, ...]] = field(default_factory=list)  # of all incoming gradients
     saved: dict[str, Any] = field(default_factory=dict)
     returned: list[NodeArray | None] = field(default_factory=list)
+    unsteady: bool = False  # it was called twice, and did not return the same bits
 
 
 class RowShares(NamedTuple):

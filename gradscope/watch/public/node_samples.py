@@ -21,6 +21,7 @@ import torch
 from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray, RowShares
 from gradscope.watch.public.looks import INTEGERS
 from gradscope.watch.public.row_shares import SAVED_ROWS, row_shares
+from gradscope.watch.public.run_again import called_again
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.arrays import numbers
 
@@ -75,6 +76,14 @@ class HookChange:
         self.off = 0.0  # norm of the first change, relative to the gradient
 
 
+def _differ(one: NodeArray | None, other: NodeArray | None) -> bool:
+    """Whether two gradients of one form have other bits."""
+    if one is None or other is None or one.dtype != other.dtype:
+        return False
+    first, second = one.values, other.values
+    return bool(first.shape == second.shape and first.tobytes() != second.tobytes())
+
+
 class NodeSamples:
     """Copies of nodes that `due` chooses, by kind, line and shapes of what arrives."""
 
@@ -112,7 +121,7 @@ class NodeSamples:
             except NotCopied as why:
                 self.without[kind, str(why)] += 1
             else:
-                self._here.sample = sample
+                self._here.sample, self._here.again = sample, self._again(node, grads)
         self.spent += perf_counter_ns() - began
 
     def returns(self, returned: Sequence[Any]) -> None:
@@ -126,17 +135,34 @@ class NodeSamples:
         except NotCopied as why:
             self.without[sample.kind, str(why)] += 1
         else:
+            pairs = zip(sample.returned, self._here.again, strict=False)
+            sample.unsteady = any(_differ(one, other) for one, other in pairs)
             self.all.append(sample)
+        self._here.again = ()
         self.spent += perf_counter_ns() - began
 
     def _tell_shares(self, hooked: HookedNode, saved: Any, grad: Any) -> None:
         """Report the rows with the largest parts of the gradient of a weight."""
-        if saved.unpack_hook is not None or type(saved.data) not in PLAIN_TENSORS:
+        try:
+            matrix = None if saved.unpack_hook is not None else saved.data
+        except RuntimeError:  # released
             return
-        matrix, arrived = numbers(saved.data), numbers(grad)
+        if type(matrix) not in PLAIN_TENSORS:
+            return
+        matrix, arrived = numbers(matrix), numbers(grad)
         found = None if matrix is None or arrived is None else row_shares(matrix, arrived)
         if found is not None:
             self._shares(hooked.number, hooked.site, found)
+
+    def _again(self, node: Any, grads: Sequence[Any]) -> list[NodeArray | None]:
+        """Copies of what the node returns if it is called again, as long as they are compared."""
+        room = self._room
+        try:
+            return [self._array(each) for each in called_again(node, grads)]
+        except NotCopied:
+            return []
+        finally:
+            self._room = room
 
     def _copy(self, node: Any, sample: CopiedRun, grads: Sequence[Any]) -> None:
         if isinstance(node, torch._C._FunctionBase):

@@ -145,6 +145,38 @@ def test_a_wrong_kernel_is_named_with_the_line_of_its_node() -> None:
     assert {row.id: row.name for row in trace.rows(Node)}[node] == "TanhBackward0"
 
 
+def test_a_kernel_of_the_program_is_called_as_often_as_alone() -> None:
+    _, names = checked("""
+        calls = []
+        def kernel(grad, result):
+            calls.append(1)
+            return grad * (1 - result * result)
+        library = torch.library.Library("aten", "IMPL")
+        library.impl("tanh_backward", kernel, "CPU")
+        torch.linspace(0.1, 1, 5, requires_grad=True).tanh().sum().backward()
+        library._destroy()
+    """)
+
+    assert len(names["calls"]) == 1
+
+
+def test_a_node_that_returns_other_bits_when_called_twice_is_said_to_be_unsteady(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    from gradscope.watch.public import node_samples
+
+    monkeypatch.setattr(node_samples, "called_again", lambda *_: (torch.zeros(5),))
+    trace, _ = checked(WRONG_KERNEL)
+
+    (finding,) = (each for each in inspect(trace).findings if each.rule == "GS905")
+    assert "returned a wrong gradient for `self`, and another one when called again" in (
+        finding.message
+    )
+    assert "the formula is not the reason" in finding.fix
+
+
 @pytest.mark.parametrize(("script", "times"), [(HOOK, "0.5"), (OF_A_NODE, "3")])
 def test_a_hook_that_replaces_a_gradient_is_named_and_the_node_is_not(
     script: str, times: str

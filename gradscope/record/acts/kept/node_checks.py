@@ -41,6 +41,8 @@ MORE = 120
 ALL = "all"
 SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 DIFFERENCES = ("kernel", "precision")
+UNSTEADY = "unsteady"
+"""Replaces `kernel` if the node, called twice with the same values, returned other bits."""
 COMPUTED = (*DIFFERENCES, "agrees")
 ENVIRONMENT = frozenset({"GRADSCOPE"})
 """Variables that would record the new process."""
@@ -169,12 +171,12 @@ class NodeChecks:
         alike: dict[tuple[Any, ...], list[tuple[CopiedRun, dict[str, Any]]]] = {}
         for run, said in zip(runs, found, strict=False):
             if said["found"] in DIFFERENCES:
-                key = run.kind, run.stack, said["found"], said["input"]
+                key = run.kind, run.stack, _found(run, said), said["input"]
                 alike.setdefault(key, []).append((run, said))
         for each in alike.values():
             run, said = max(each, key=lambda one: _number(one[1]["off"]))
             act = NodeCheckAct(
-                found=said["found"], type=run.kind, node=run.node, input=said["input"],
+                found=_found(run, said), type=run.kind, node=run.node, input=said["input"],
                 off=_number(said["off"]), allowed=_number(said["allowed"]),
                 times=_number(said["times"]), right=_number(said["right"]), bits=said["bits"],
                 runs=len(each),
@@ -189,6 +191,11 @@ class NodeChecks:
                     runs=change.when,
                 )  # fmt: skip
                 acts.note(act, None, stack=change.site)
+
+
+def _found(run: CopiedRun, said: dict[str, Any]) -> str:
+    found = str(said["found"])
+    return UNSTEADY if run.unsteady and found == "kernel" else found
 
 
 def _computed(
