@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from functools import cache
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,17 @@ def _differ(one: NodeArray | None, other: NodeArray | None) -> bool:
         return False
     first, second = one.values, other.values
     return bool(first.shape == second.shape and first.tobytes() != second.tobytes())
+
+
+@cache
+def _slots(kind: Any) -> list[tuple[str, str]]:
+    """What a kind of node saves: the name of each slot, and of the attribute that shows it."""
+    names = set(dir(kind))
+    return [
+        (name.removeprefix("_saved_"), f"_raw{name}" if f"_raw{name}" in names else name)
+        for name in sorted(names)
+        if name.startswith("_saved_")
+    ]
 
 
 class NodeSamples:
@@ -175,14 +187,11 @@ class NodeSamples:
             raise NotCopied(UNREAD) from None
 
     def _copy_saved(self, node: Any, sample: CopiedRun) -> None:
-        names = dir(type(node))
-        raw = {name.removeprefix("_raw_saved_") for name in names if name.startswith("_raw_saved_")}
-        for name in names:
-            if name.startswith("_saved_"):
-                slot = name.removeprefix("_saved_")
-                value = self._saved(getattr(node, f"_raw{name}" if slot in raw else name))
-                if value is not OTHER:  # a formula that needs it will not find it
-                    sample.saved[slot] = value
+        kind: Any = type(node)
+        for slot, name in _slots(kind):
+            value = self._saved(getattr(node, name))
+            if value is not OTHER:  # a formula that needs it will not find it
+                sample.saved[slot] = value
 
     def _saved(self, value: Any) -> Any:
         if isinstance(value, torch._C._autograd.SavedTensor):
