@@ -16,10 +16,10 @@ float64 end where no training can tell a gradient from 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -79,6 +79,14 @@ class NodeVerdict:
         return self.found in (KERNEL, PRECISION)
 
 
+class OtherGradients(NamedTuple):
+    """Further gradients of a run by its formula, for all its inputs."""
+
+    own: list[Any]  # in the node's own dtype
+    moved: Callable[[float, int], list[Any]]
+    """How far each element moves if operands change by this unit, this many times."""
+
+
 def judged(run: CopiedRun) -> NodeVerdict:
     """Compare a run of a node with its formula. See Note [How far a gradient may be off]."""
     if not all(np.isfinite(each.values).all() for each in _floats(run)):
@@ -97,9 +105,9 @@ def _by(formula: NodeFormula, run: CopiedRun) -> NodeVerdict:
         exact = formula.gradients(_double)
     except NoFormula:
         return NodeVerdict(NO_FORMULA)
-    own = _in_own_dtype(formula)
+    others = OtherGradients(_in_own_dtype(formula), cache(partial(_moved, formula, exact)))
     verdicts = [
-        _compared(place, run, formula, whole, own)
+        _compared(place, run, formula, whole, others)
         for place, whole in enumerate(exact)
         if whole is not None
     ]
@@ -107,7 +115,7 @@ def _by(formula: NodeFormula, run: CopiedRun) -> NodeVerdict:
 
 
 def _compared(
-    place: int, run: CopiedRun, formula: NodeFormula, exact: Any, own: list[Any]
+    place: int, run: CopiedRun, formula: NodeFormula, exact: Any, others: OtherGradients
 ) -> NodeVerdict:
     returned = run.returned[place]
     assert returned is not None
@@ -117,15 +125,15 @@ def _compared(
     error = _apart(found, exact)
     bits = min(BITS[each.dtype] for each in (*_floats(run), returned) if each.dtype in BITS)
     unit = 2.0**-bits
-    allowed = _allowed(place, run, formula, exact, unit, FEW)
+    allowed = _allowed(place, run, others, exact, unit, FEW)
     if (error > allowed).any():
-        allowed = _allowed(place, run, formula, exact, unit, MANY)
+        allowed = _allowed(place, run, others, exact, unit, MANY)
     names = formula.names
     name = names[place] if place < len(names) else ""
     if not (error > allowed).any():
         return NodeVerdict(AGREES, name)
     size = float(np.linalg.norm(exact))
-    by_dtype = allowed + ROUNDINGS * (_smallest(run, returned) + _of_own(own[place], exact))
+    by_dtype = allowed + ROUNDINGS * (_smallest(run, returned) + _of_own(others.own[place], exact))
     off = _relative(error, size)
     if not (error > by_dtype).any():
         left = max(0.0, -math.log2(off)) if off else float(bits)
@@ -154,16 +162,11 @@ def _out_of_range(place: int, formula: NodeFormula, exact: Any, found: Any, bits
 
 
 def _allowed(
-    place: int, run: CopiedRun, formula: NodeFormula, exact: Any, unit: float, count: int
+    place: int, run: CopiedRun, others: OtherGradients, exact: Any, unit: float, count: int
 ) -> Any:
     """How far each element may be off."""
-    moved = np.zeros(exact.shape)
-    for seed in range(count):
-        signs = np.random.default_rng(seed)
-        changed = formula.gradients(partial(_changed, by=2 * unit, signs=signs))[place]
-        np.maximum(moved, _apart(changed, exact), out=moved)
     terms, own = _terms(run, exact), 1.0 if run.saved.keys() & INDICES else min(SUMS / unit, 1.0)
-    by_operands = (ROUNDINGS + own * math.sqrt(terms)) * moved
+    by_operands = (ROUNDINGS + own * math.sqrt(terms)) * others.moved(unit, count)[place]
     by_itself = (ROUNDINGS + own * terms * DRIFT) * unit * np.abs(exact)
     return by_operands + by_itself
 
@@ -217,6 +220,17 @@ def _double(array: NodeArray) -> Any:
 
 def _own(array: NodeArray) -> Any:
     return array.values.astype(OWN[array.dtype]) if array.dtype in OWN else array.values
+
+
+def _moved(formula: NodeFormula, exact: list[Any], unit: float, count: int) -> list[Any]:
+    """How far each element of the gradients moves if every operand changes by a rounding."""
+    moved: list[Any] = [None if each is None else np.zeros(each.shape) for each in exact]
+    for seed in range(count):
+        changed = partial(_changed, by=2 * unit, signs=np.random.default_rng(seed))
+        for most, found, right in zip(moved, formula.gradients(changed), exact, strict=True):
+            if right is not None:
+                np.maximum(most, _apart(found, right), out=most)
+    return moved
 
 
 def _changed(array: NodeArray, by: float, signs: np.random.Generator) -> Any:
