@@ -40,12 +40,18 @@ def largest_rows(trace: Trace, step: int) -> str:
 def _runs(trace: Trace, step: int) -> Iterator[WeightRun]:
     """Those of a step, of the first layer first: its node runs last."""
     calls, acts = trace.once(Calls), trace.once(Acts).of(RowSharesAct)
-    found = [(act, *_call(calls, act)) for act in acts if act.step == step]
+    found = [(act, *_call(calls, act)) for act in acts if act.step == step and _is_whole(act.facts)]
     times = Counter((act.task, weight) for act, _, weight in found)
     for act, at, weight in reversed(found):
         if weight != NONE and times[act.task, weight] == 1:
             name = calls.tensors.row(weight).name or f"tensor {weight}"
             yield WeightRun(name, act.facts, _samples(trace, calls, act, at))
+
+
+def _is_whole(facts: RowSharesAct) -> bool:
+    """Whether there is a row, and a share for each; a damaged file may hold anything."""
+    rows, shares = facts.largest, facts.shares
+    return len(rows) == len(shares) > 0 and all(0 <= row < facts.many for row in rows)
 
 
 def _call(calls: Calls, act: Done[RowSharesAct]) -> tuple[int, int]:

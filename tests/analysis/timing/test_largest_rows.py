@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from gradscope.analysis.timing.largest_rows import largest_rows
 from gradscope.trace.schema import Act, BatchAct, Op, Row, RowSharesAct, Tensor
@@ -61,3 +64,10 @@ def test_a_weight_that_is_used_twice_in_one_backward_is_left_out() -> None:
 
 def test_another_step_has_no_largest_rows() -> None:
     assert largest_rows(trace_of(Act(1, SHARES.KIND, step=6), SHARES), 7) == ""
+
+
+@pytest.mark.parametrize(
+    "damage", [{"shares": ()}, {"shares": (), "largest": ()}, {"largest": (5, 8, 0)}, {"many": 0}]
+)
+def test_damaged_rows_are_left_out(damage: dict[str, Any]) -> None:
+    assert said(shares=replace(SHARES, **damage)) == ""
