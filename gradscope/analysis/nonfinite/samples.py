@@ -40,7 +40,7 @@ SHOWN = 3
 
 def samples_of(trace: Trace, birth: Birth) -> str:
     """Where the elements of a birth came from: as in "sample 48,113 of the data set"; or ""."""
-    batch = _batch(trace, birth) if birth.bad else None
+    batch = batch_at(trace, birth.t, birth.step) if birth.bad else None
     if batch is None:
         return ""
     calls = trace.once(Calls)
@@ -48,7 +48,7 @@ def samples_of(trace: Trace, birth: Birth) -> str:
     if tensor == NONE:
         return ""
     shape = calls.shape(tensor)
-    dim = _Rows(calls, len(batch.samples)).dim(tensor)
+    dim = BatchRows(calls, len(batch.samples)).dim(tensor)
     if dim is None or prod(shape) != birth.count:
         return ""
     each = shape[dim] // len(batch.samples)
@@ -60,10 +60,10 @@ def samples_of(trace: Trace, birth: Birth) -> str:
     return f"; inferred: it comes from sample{'s' * (len(found) > 1)} {shown} of the data set"
 
 
-def _batch(trace: Trace, birth: Birth) -> BatchAct | None:
+def batch_at(trace: Trace, t: int, step: int) -> BatchAct | None:
     """The batch that the program had asked for last; None if it is not known, or not alone."""
-    given = [each for each in trace.once(Acts).of(BatchAct) if each.t <= birth.t]
-    here = [each for each in given if each.step == birth.step] or given[-1:] * (len(given) == 1)
+    given = [each for each in trace.once(Acts).of(BatchAct) if each.t <= t]
+    here = [each for each in given if each.step == step] or given[-1:] * (len(given) == 1)
     if not here or len({each.of for each in here}) > 1:
         return None
     batch = here[-1].facts
@@ -96,7 +96,7 @@ def _one_of(tensors: Sequence[int], index: int) -> int:
     return tensors[index] if 0 <= index < len(tensors) else NONE
 
 
-class _Rows:
+class BatchRows:
     """Which dim of a tensor counts the samples of the batch, each once or several times in a row.
 
     A view of (batch, words, width) as (batch * words, width) has each sample `words` times.

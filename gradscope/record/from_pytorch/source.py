@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -80,9 +81,10 @@ class PyTorchSource:
         listener.shared.address = address
         self._not_looked_at, self._not_looked_at_before = not_looked_at, not_looked_at()
         checks = session.acts.node_checks
-        samples = None if checks is None else NodeSamples(checks.due)
+        samples = None
         if checks is not None:
-            checks.samples = samples
+            tell = partial(checks.tell_shares, session.acts.acts)
+            samples = checks.samples = NodeSamples(checks.due, tell)
         watcher = Watcher(
             listener, self.faults, level=session.level, native=session.native,
             from_import=not self._was_there, samples=samples,

@@ -64,7 +64,7 @@ HISTORY = {
     ): "step_summary, parameter_summary; step.joined; meta.summary; rows of these tables and of "
     "step also after the limit of a file; act.node_check and recompute; "
     "meta.checked_nodes",
-    (1, 19): "device_time; act.ran.found, act.truncated.whole",
+    (1, 19): "device_time; act.ran.found, act.truncated.whole; act.row_shares",
 }
 
 SINCE = {

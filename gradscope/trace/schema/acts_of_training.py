@@ -195,7 +195,8 @@ class FunctionAct(ActFacts):
 class NodeCheckAct(ActFacts):
     """A difference that `--check-nodes` found. `stack`: the call of the node, or of the hook.
 
-    `found` is kernel, precision or hook. The other columns are those of the worst run.
+    `found` is kernel, unsteady (likewise, and the node returned other bits when called twice),
+    precision or hook. The other columns are those of the worst run.
     """
 
     found: Text = ""
@@ -203,8 +204,22 @@ class NodeCheckAct(ActFacts):
     node: int = NONE  # id of the node
     input: Text = ""  # the input to which the gradient belongs
     off: float = math.nan  # norm of the difference, relative to the gradient computed again
-    allowed: float = math.nan  # for kernel: the largest such difference that is allowed
+    allowed: float = math.nan  # for kernel, unsteady: the largest that is allowed
     times: float = math.nan  # factor, if the gradient is a multiple; NaN: it is not
     right: float = math.nan  # for precision: number of bits that are right
     bits: int = 0  # for precision: number of bits of the dtype
     runs: int = 0  # number of runs, or of calls of the hook, in which it was found
+
+
+@act("row_shares")
+class RowSharesAct(ActFacts):
+    """The rows with the largest parts of the gradient of a weight. `stack`: the call of the node.
+
+    With `--check-nodes`: one for each chosen run of a node that multiplied rows by a weight. The
+    part of a row is the product of this row and the gradient of its result.
+    """
+
+    node: int = NONE  # id of the node
+    many: int = 0  # number of rows
+    largest: Ints = ()  # the rows with the largest parts, up to three, the largest first
+    shares: Floats = ()  # of each, in the sum of the squared norms of all parts

@@ -1,4 +1,4 @@
-"""Copies of what a node received, kept and returned in one run."""
+"""What is known of one run of a node: copies of its values, and shares of rows."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ class CopiedRun:
     shapes: list[tuple[int, ...]] = field(default_factory=list)  # of all incoming gradients
     saved: dict[str, Any] = field(default_factory=dict)
     returned: list[NodeArray | None] = field(default_factory=list)
+    unsteady: bool = False  # it was called twice, and did not return the same bits
+
+
+class RowShares(NamedTuple):
+    """The rows with the largest parts of the gradient of a weight, the largest first."""
+
+    many: int  # number of rows
+    rows: tuple[int, ...]
+    shares: tuple[float, ...]  # in the sum of the squared norms of all parts

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from functools import cache
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray
+from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray, RowShares
 from gradscope.watch.public.looks import INTEGERS
+from gradscope.watch.public.row_shares import SAVED_ROWS, row_shares
+from gradscope.watch.public.run_again import called_again
 from gradscope.watch.unseen import unseen
 from gradscope.watch.values.arrays import numbers
 
@@ -39,6 +42,8 @@ COMPARED = 16
 
 PLAIN = (type(None), bool, int, float, str)
 """Options of nodes that are stored as they are."""
+
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 UNSIGNED = 1 << 64
 """PyTorch shows a negative option of a node as an unsigned number."""
@@ -72,11 +77,36 @@ class HookChange:
         self.off = 0.0  # norm of the first change, relative to the gradient
 
 
+def _differ(one: NodeArray | None, other: NodeArray | None) -> bool:
+    """Whether two gradients of one form have other bits."""
+    if one is None or other is None or one.dtype != other.dtype:
+        return False
+    first, second = one.values, other.values
+    return bool(first.shape == second.shape and first.tobytes() != second.tobytes())
+
+
+@cache
+def _slots(kind: Any) -> list[tuple[str, str]]:
+    """What a kind of node saves: the name of each slot, and of the attribute that shows it."""
+    names = set(dir(kind))
+    return [
+        (name.removeprefix("_saved_"), f"_raw{name}" if f"_raw{name}" in names else name)
+        for name in sorted(names)
+        if name.startswith("_saved_")
+    ]
+
+
 class NodeSamples:
     """Copies of nodes that `due` chooses, by kind, line and shapes of what arrives."""
 
-    def __init__(self, due: Callable[[str, tuple[Any, ...]], bool], most: int = MOST) -> None:
+    def __init__(
+        self,
+        due: Callable[[str, tuple[Any, ...]], bool],
+        shares: Callable[[int, int, RowShares], object],
+        most: int = MOST,
+    ) -> None:
         self._due = due
+        self._shares = shares  # called with node, line and largest rows
         self._room = most
         self._here = threading.local()  # the sample whose node runs on this thread
         self.all: list[CopiedRun] = []
@@ -95,13 +125,15 @@ class NodeSamples:
         kind = node.name()
         shapes = tuple(None if each is None else tuple(each.shape) for each in grads)
         if self._due(kind, (hooked.site, shapes)):
+            if kind in SAVED_ROWS and grads[0] is not None:
+                self._tell_shares(hooked, getattr(node, f"_raw_saved_{SAVED_ROWS[kind]}"), grads[0])
             sample = CopiedRun(kind, hooked.number, hooked.site)
             try:
                 self._copy(node, sample, grads)
             except NotCopied as why:
                 self.without[kind, str(why)] += 1
             else:
-                self._here.sample = sample
+                self._here.sample, self._here.again = sample, self._again(node, grads)
         self.spent += perf_counter_ns() - began
 
     def returns(self, returned: Sequence[Any]) -> None:
@@ -115,8 +147,34 @@ class NodeSamples:
         except NotCopied as why:
             self.without[sample.kind, str(why)] += 1
         else:
+            pairs = zip(sample.returned, self._here.again, strict=False)
+            sample.unsteady = any(_differ(one, other) for one, other in pairs)
             self.all.append(sample)
+        self._here.again = ()
         self.spent += perf_counter_ns() - began
+
+    def _tell_shares(self, hooked: HookedNode, saved: Any, grad: Any) -> None:
+        """Report the rows with the largest parts of the gradient of a weight."""
+        try:
+            matrix = None if saved.unpack_hook is not None else saved.data
+        except RuntimeError:  # released
+            return
+        if type(matrix) not in PLAIN_TENSORS:
+            return
+        matrix, arrived = numbers(matrix), numbers(grad)
+        found = None if matrix is None or arrived is None else row_shares(matrix, arrived)
+        if found is not None:
+            self._shares(hooked.number, hooked.site, found)
+
+    def _again(self, node: Any, grads: Sequence[Any]) -> list[NodeArray | None]:
+        """Copies of what the node returns if it is called again, as long as they are compared."""
+        room = self._room
+        try:
+            return [self._array(each) for each in called_again(node, grads)]
+        except NotCopied:
+            return []
+        finally:
+            self._room = room
 
     def _copy(self, node: Any, sample: CopiedRun, grads: Sequence[Any]) -> None:
         if isinstance(node, torch._C._FunctionBase):
@@ -129,14 +187,11 @@ class NodeSamples:
             raise NotCopied(UNREAD) from None
 
     def _copy_saved(self, node: Any, sample: CopiedRun) -> None:
-        names = dir(type(node))
-        raw = {name.removeprefix("_raw_saved_") for name in names if name.startswith("_raw_saved_")}
-        for name in names:
-            if name.startswith("_saved_"):
-                slot = name.removeprefix("_saved_")
-                value = self._saved(getattr(node, f"_raw{name}" if slot in raw else name))
-                if value is not OTHER:  # a formula that needs it will not find it
-                    sample.saved[slot] = value
+        kind: Any = type(node)
+        for slot, name in _slots(kind):
+            value = self._saved(getattr(node, name))
+            if value is not OTHER:  # a formula that needs it will not find it
+                sample.saved[slot] = value
 
     def _saved(self, value: Any) -> Any:
         if isinstance(value, torch._C._autograd.SavedTensor):
@@ -155,7 +210,7 @@ class NodeSamples:
         """A copy of a tensor's values."""
         if tensor is None:
             return None
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_complex():
+        if type(tensor) not in PLAIN_TENSORS or tensor.is_complex():
             raise NotCopied(UNREAD)
         size = tensor.numel() * tensor.element_size()
         if size > self._room:

@@ -15,8 +15,9 @@ from gradscope.analysis.report import inspect
 from gradscope.errors import UsageError
 from gradscope.record.acts.kept.node_checks import NodeChoice
 from gradscope.record.acts.kept.node_values import recording_of
+from gradscope.record.acts.numbers.summaries.step_summaries import LOSSES
 from gradscope.scene.timeline.checked_nodes import checked_words
-from gradscope.trace.schema import Node
+from gradscope.trace.schema import Node, RowSharesAct
 from gradscope.trace.trace import Trace
 
 pytestmark = pytest.mark.torch
@@ -78,7 +79,22 @@ HALF = """
 """
 
 
-def checked(script: str, nodes: str = "all") -> tuple[Trace, dict[str, Any]]:
+SPIKE = """
+    torch.manual_seed(0)
+    x = torch.randn(640, 8)
+    y = x[:, :1] * 2
+    y[177] = 4000.0
+    data = torch.utils.data.TensorDataset(x, y)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for x, y in torch.utils.data.DataLoader(data, 16, shuffle=True):
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+"""
+
+
+def checked(script: str, nodes: str = "all", level: str = "engine") -> tuple[Trace, dict[str, Any]]:
     """The trace of a script whose nodes are computed again, and its variables."""
     import torch
 
@@ -86,7 +102,7 @@ def checked(script: str, nodes: str = "all") -> tuple[Trace, dict[str, Any]]:
     names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
     with (
         warnings.catch_warnings(),
-        gradscope.record(on="torch", check_nodes=nodes) as recording,
+        gradscope.record(on="torch", check_nodes=nodes, level=level) as recording,
     ):
         warnings.simplefilter("ignore")  # PyTorch warns of kernels that are replaced
         exec(code, names)
@@ -129,6 +145,38 @@ def test_a_wrong_kernel_is_named_with_the_line_of_its_node() -> None:
     assert {row.id: row.name for row in trace.rows(Node)}[node] == "TanhBackward0"
 
 
+def test_a_kernel_of_the_program_is_called_as_often_as_alone() -> None:
+    _, names = checked("""
+        calls = []
+        def kernel(grad, result):
+            calls.append(1)
+            return grad * (1 - result * result)
+        library = torch.library.Library("aten", "IMPL")
+        library.impl("tanh_backward", kernel, "CPU")
+        torch.linspace(0.1, 1, 5, requires_grad=True).tanh().sum().backward()
+        library._destroy()
+    """)
+
+    assert len(names["calls"]) == 1
+
+
+def test_a_node_that_returns_other_bits_when_called_twice_is_said_to_be_unsteady(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    from gradscope.watch.public import node_samples
+
+    monkeypatch.setattr(node_samples, "called_again", lambda *_: (torch.zeros(5),))
+    trace, _ = checked(WRONG_KERNEL)
+
+    (finding,) = (each for each in inspect(trace).findings if each.rule == "GS905")
+    assert "returned a wrong gradient for `self`, and another one when called again" in (
+        finding.message
+    )
+    assert "the formula is not the reason" in finding.fix
+
+
 @pytest.mark.parametrize(("script", "times"), [(HOOK, "0.5"), (OF_A_NODE, "3")])
 def test_a_hook_that_replaces_a_gradient_is_named_and_the_node_is_not(
     script: str, times: str
@@ -164,6 +212,33 @@ def test_only_nodes_of_the_pattern_are_computed_again() -> None:
     trace, _ = checked(HEALTHY, "Native*")
 
     assert trace.meta["checked_nodes"]["agree"] == 2 * 2
+
+
+def test_a_sample_that_causes_a_spike_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOSSES, "share", 0)  # the loss of every step is read
+    trace, _ = checked(SPIKE, "Addmm*", "values")
+
+    (finding,) = (each for each in inspect(trace).findings if each.rule == "GS812")
+    assert "of the gradient of 0.weight came from sample 177 of the data set" in finding.why
+
+
+def test_shares_of_rows_are_those_of_the_gradients_of_each_sample() -> None:
+    trace, names = checked("""
+        torch.manual_seed(0)
+        model = torch.nn.Linear(6, 3)
+        x, weights = torch.randn(5, 6), torch.tensor([1.0, 5.0, 2.0, 0.1, 3.0])
+        (model(x).sin().sum(1) * weights).mean().backward()
+        norms = []
+        for row, weight in zip(x, weights):
+            loss = model(row[None]).sin().sum() * weight
+            norms.append(float(torch.autograd.grad(loss, model.weight)[0].square().sum()))
+    """)
+
+    shares, *_ = trace.rows(RowSharesAct)
+    norms = names["norms"]
+    order = sorted(range(5), key=lambda row: -norms[row])[:3]
+    assert (shares.many, [*shares.largest]) == (5, order)
+    assert shares.shares == pytest.approx([norms[row] / sum(norms) for row in order], rel=1e-4)
 
 
 def test_what_a_hook_has_packed_is_not_unpacked() -> None:

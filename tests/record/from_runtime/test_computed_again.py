@@ -11,6 +11,7 @@ import pytest
 from gradscope.errors import UnreadableTraceError
 from gradscope.record.acts.kept.node_values import read, values_file, write
 from gradscope.record.from_runtime.again.compare import judged
+from gradscope.record.from_runtime.again.formulas import formulas_of
 from gradscope.record.from_runtime.again.verify import as_json, verified
 from gradscope.watch.in_place.node_runs import CopiedRun, NodeArray
 
@@ -76,6 +77,34 @@ def test_a_gradient_that_float16_cannot_hold_lost_its_bits() -> None:
 
     assert (verdict.found, verdict.right, verdict.bits) == ("precision", 0, 11)
     assert verdict.off == pytest.approx(1)
+
+
+def test_a_gradient_that_float16_overflows_lost_its_bits() -> None:
+    many, infinite = np.full(8, 1e4), [np.full(8, np.inf), None]
+
+    verdict = judged(a_run("MulBackward0", many, infinite, "float16", self=None, other=many))
+
+    assert verdict.found == "precision"
+
+
+def test_bits_that_cancel_in_float16_are_not_said_to_be_out_of_its_range() -> None:
+    """The terms of the gradient of GELU cancel for such numbers."""
+    x = np.full(8, -5, np.float16)
+    run = a_run("GeluBackward0", np.ones(8), x, "float16", self=x, approximate="tanh")
+    (made,) = formulas_of(run)[0].gradients(lambda array: array.values)
+    run.returned = [array(made, "float16")]
+
+    assert judged(run).found == "agrees"
+
+
+def test_a_gradient_that_vanished_in_float32_agrees() -> None:
+    grad, other = np.full(8, 1e-30), np.full(8, 3.3e-14)
+
+    verdict = judged(
+        a_run("MulBackward0", grad, [grad * other, None], "float32", self=None, other=other)
+    )
+
+    assert verdict.found == "agrees"
 
 
 def test_a_small_gradient_that_float16_rounds_agrees() -> None:

@@ -12,6 +12,15 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import NONE, NodeCheckAct
 from gradscope.trace.trace import Trace
 
+FIXES = {
+    "kernel": "look for a library that replaces the kernel of this operation; if there is none, "
+    "keep the values with --keep-values, and run the program and `gradscope verify` on another "
+    "machine",
+    "unsteady": "the formula is not the reason: test the memory and the processor of this machine, "
+    "or look for a kernel that reads memory which was not written, or that several threads write",
+}
+"""By what was found."""
+
 
 def _asked(trace: Trace) -> bool:
     """Whether nodes were computed again."""
@@ -26,7 +35,8 @@ def wrong_gradient(trace: Trace) -> Iterator[Found]:
     their gradients again in float64 with gradscope's own formulas. It allows for the roundings of
     the node's dtype, and for how much the operation magnifies them. A larger difference comes from
     a wrong kernel, such as one that a library registers for an operation, from a saved value that
-    was overwritten, or from a machine that computes wrong.
+    was overwritten, or from a machine that computes wrong. On the CPU the node is called twice with
+    the same values: if it returns other bits, the finding says so.
 
     Bad:
         library = torch.library.Library("aten", "IMPL")
@@ -38,13 +48,15 @@ def wrong_gradient(trace: Trace) -> Iterator[Found]:
     """
     acts = trace.once(Acts)
     for act in acts.of(NodeCheckAct):
-        if act.facts.found == "kernel":
+        if act.facts.found in FIXES:
             yield _wrong(acts, act)
 
 
 def _wrong(acts: Acts, act: Done[NodeCheckAct]) -> Found:
     facts, site = act.facts, acts.site(act)
-    if math.isnan(facts.times):
+    if facts.found == "unsteady":
+        said = f"returned a wrong gradient for `{facts.input}`, and another one when called again"
+    elif math.isnan(facts.times):
         said = f"returned a wrong gradient for `{facts.input}`"
     else:
         said = f"returned {facts.times:.4g} times the gradient of `{facts.input}`"
@@ -56,9 +68,7 @@ def _wrong(acts: Acts, act: Done[NodeCheckAct]) -> Found:
         evidence=_evidence(act),
         why="the gradient was computed again in float64 from copies of what the node received and "
         f"saved, and differs in {_runs(facts.runs)}{off}{allowed}",
-        fix="look for a library that replaces the kernel of this operation; if there is none, keep "
-        "the values with --keep-values, and run the program and `gradscope verify` on another "
-        "machine",
+        fix=FIXES[facts.found],
         certainty=Certainty.CERTAIN,
     )
 
@@ -68,8 +78,9 @@ def gradient_bits_lost(trace: Trace) -> Iterator[Found]:
     """A gradient kept less than half of the bits of its dtype: it is too small or too large for it.
 
     `gradscope trace --check-nodes all` computes gradients again in float64. Here the kernel is
-    right: the same formula in the node's own dtype is as far off. It is a note, because nothing is
-    lost where the exact gradient is 0 and only roundings remain.
+    right: the same formula in the node's own dtype is as far off, and is not for a multiple of the
+    gradient. It is a note, because the gradient may be added to larger ones. Gradients that vanish
+    in float32 or float64 are not named.
 
     Bad:
         scale = torch.full((3,), 1e-4, dtype=torch.float16)

@@ -9,6 +9,7 @@ from gradscope.analysis.identity.sites import Site, site_of
 from gradscope.analysis.program.summary import recorded_again
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.timing.early_signs import EarlySigns, LossJump, Sign
+from gradscope.analysis.timing.largest_rows import largest_rows
 from gradscope.trace.schema import GraphTask, Step
 from gradscope.trace.trace import Trace
 
@@ -24,7 +25,9 @@ def loss_jumped(trace: Trace) -> Iterator[Found]:
     updates and parameters that changed as suddenly, by a factor of three or more, are signs. So are
     those that grew over many steps until the jump (their cumulative sum, CUSUM, tells), by half or
     more. The first one is often the cause: a large update before the jump, or a large gradient in
-    its own step, which points to the data. It is a note, since losses of some trainings jump.
+    its own step, which points to the data: recorded with `--check-nodes`, the finding also names
+    the samples with the largest parts of the gradient. It is a note, since losses of some trainings
+    jump.
 
     Bad:
         w = torch.ones(2, requires_grad=True)
@@ -56,10 +59,17 @@ def loss_jumped(trace: Trace) -> Iterator[Found]:
         f"{more}",
         site=_site(trace, jump),
         evidence=(Evidence(Step.TABLE, jump.step.step.id),),
-        why=_why(jump),
-        fix=f"`{command}` records what happened there, with all values",
+        why="; ".join(filter(None, [_why(jump), largest_rows(trace, jump.step.step.id)])),
+        fix=f"`{command}` records what happened there, with all values{_and_samples(trace)}",
         certainty=Certainty.INFERRED,
     )
+
+
+def _and_samples(trace: Trace) -> str:
+    """What the command names with one more option, which needs PyTorch."""
+    if trace.meta.get("producer") != "pytorch" or "checked_nodes" in trace.meta:
+        return ""
+    return "; with `--check-nodes all`, also the samples with the largest gradients"
 
 
 def _site(trace: Trace, jump: LossJump) -> Site:

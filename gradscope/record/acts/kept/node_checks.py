@@ -27,11 +27,11 @@ import orjson
 
 from gradscope.errors import UsageError
 from gradscope.record.acts.kept.node_values import values_file, write
-from gradscope.trace.schema import NodeCheckAct
+from gradscope.trace.schema import NodeCheckAct, RowSharesAct
 
 if TYPE_CHECKING:
     from gradscope.record.acts.notes import ActNotes
-    from gradscope.watch.in_place.node_runs import CopiedRun
+    from gradscope.watch.in_place.node_runs import CopiedRun, RowShares
 
 LONGEST = 300
 """Number of seconds after which no further node is computed."""
@@ -41,6 +41,8 @@ MORE = 120
 ALL = "all"
 SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 DIFFERENCES = ("kernel", "precision")
+UNSTEADY = "unsteady"
+"""Replaces `kernel` if the node, called twice with the same values, returned other bits."""
 COMPUTED = (*DIFFERENCES, "agrees")
 ENVIRONMENT = frozenset({"GRADSCOPE"})
 """Variables that would record the new process."""
@@ -123,6 +125,14 @@ class NodeChecks:
         path = getattr(writer, "path", None) if options.keep_values else None
         return cls(options.check_nodes, None if path is None else values_file(Path(path)))
 
+    @staticmethod
+    def tell_shares(acts: ActNotes, node: int, stack: int, found: RowShares) -> None:
+        """Record the rows with the largest parts of the gradient of a weight."""
+        many, rows, shares = found
+        acts.note(
+            RowSharesAct(node=node, many=many, largest=rows, shares=shares), None, stack=stack
+        )
+
     def tell(self, acts: ActNotes) -> None:
         """Compute the samples again, and record what differs."""
         samples = self.samples
@@ -161,12 +171,12 @@ class NodeChecks:
         alike: dict[tuple[Any, ...], list[tuple[CopiedRun, dict[str, Any]]]] = {}
         for run, said in zip(runs, found, strict=False):
             if said["found"] in DIFFERENCES:
-                key = run.kind, run.stack, said["found"], said["input"]
+                key = run.kind, run.stack, _found(run, said), said["input"]
                 alike.setdefault(key, []).append((run, said))
         for each in alike.values():
             run, said = max(each, key=lambda one: _number(one[1]["off"]))
             act = NodeCheckAct(
-                found=said["found"], type=run.kind, node=run.node, input=said["input"],
+                found=_found(run, said), type=run.kind, node=run.node, input=said["input"],
                 off=_number(said["off"]), allowed=_number(said["allowed"]),
                 times=_number(said["times"]), right=_number(said["right"]), bits=said["bits"],
                 runs=len(each),
@@ -181,6 +191,11 @@ class NodeChecks:
                     runs=change.when,
                 )  # fmt: skip
                 acts.note(act, None, stack=change.site)
+
+
+def _found(run: CopiedRun, said: dict[str, Any]) -> str:
+    found = str(said["found"])
+    return UNSTEADY if run.unsteady and found == "kernel" else found
 
 
 def _computed(

@@ -7,16 +7,19 @@ when every operand changes by one unit of rounding of the node's dtype (the cond
 random signs), and by its own rounding. Kernels add many terms one after another: that error grows
 with the root of their number, and with their number if they are alike. A gradient beyond this is
 compared with the same formula in the node's own dtype. If that is as far off, the dtype is the
-reason and not the kernel: then what counts is how many bits of the whole gradient are left.
+reason and not the kernel: then what counts is how many bits of the whole gradient are left. Terms
+that cancel lose bits in every dtype; only a range that is too narrow is said, which is so if the
+same formula has its bits for a multiple of the incoming gradients. The ranges of float32 and
+float64 end where no training can tell a gradient from 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -43,6 +46,8 @@ INDICES = {"index", "indices"}
 DRIFT = 0.25
 """Roundings of equal terms that are added one after another do not cancel: 0.1 in float32, added
 1,000,000 times, is off by 0.16 of a rounding of the sum for each."""
+BITS_OF_HALVES = 11
+"""The most bits that a dtype of 16 bits has."""
 FEW, MANY = 3, 16
 """Number of times that operands are changed: at first, and to confirm a difference."""
 
@@ -74,6 +79,14 @@ class NodeVerdict:
         return self.found in (KERNEL, PRECISION)
 
 
+class OtherGradients(NamedTuple):
+    """Further gradients of a run by its formula, for all its inputs."""
+
+    own: list[Any]  # in the node's own dtype
+    moved: Callable[[float, int], list[Any]]
+    """How far each element moves if operands change by this unit, this many times."""
+
+
 def judged(run: CopiedRun) -> NodeVerdict:
     """Compare a run of a node with its formula. See Note [How far a gradient may be off]."""
     if not all(np.isfinite(each.values).all() for each in _floats(run)):
@@ -92,9 +105,9 @@ def _by(formula: NodeFormula, run: CopiedRun) -> NodeVerdict:
         exact = formula.gradients(_double)
     except NoFormula:
         return NodeVerdict(NO_FORMULA)
-    own = _in_own_dtype(formula, run)
+    others = OtherGradients(_in_own_dtype(formula), cache(partial(_moved, formula, exact)))
     verdicts = [
-        _compared(place, run, formula, whole, own)
+        _compared(place, run, formula, whole, others)
         for place, whole in enumerate(exact)
         if whole is not None
     ]
@@ -102,7 +115,7 @@ def _by(formula: NodeFormula, run: CopiedRun) -> NodeVerdict:
 
 
 def _compared(
-    place: int, run: CopiedRun, formula: NodeFormula, exact: Any, own: list[Any]
+    place: int, run: CopiedRun, formula: NodeFormula, exact: Any, others: OtherGradients
 ) -> NodeVerdict:
     returned = run.returned[place]
     assert returned is not None
@@ -112,19 +125,19 @@ def _compared(
     error = _apart(found, exact)
     bits = min(BITS[each.dtype] for each in (*_floats(run), returned) if each.dtype in BITS)
     unit = 2.0**-bits
-    allowed = _allowed(place, run, formula, exact, unit, FEW)
+    allowed = _allowed(place, run, others, exact, unit, FEW)
     if (error > allowed).any():
-        allowed = _allowed(place, run, formula, exact, unit, MANY)
+        allowed = _allowed(place, run, others, exact, unit, MANY)
     names = formula.names
     name = names[place] if place < len(names) else ""
     if not (error > allowed).any():
         return NodeVerdict(AGREES, name)
     size = float(np.linalg.norm(exact))
-    by_dtype = allowed + ROUNDINGS * (_smallest(run, returned) + _of_own(own[place], exact))
+    by_dtype = allowed + ROUNDINGS * (_smallest(run, returned) + _of_own(others.own[place], exact))
     off = _relative(error, size)
     if not (error > by_dtype).any():
         left = max(0.0, -math.log2(off)) if off else float(bits)
-        if left >= bits / 2:
+        if left >= bits / 2 or not _out_of_range(place, formula, exact, found, bits):
             return NodeVerdict(AGREES, name)
         return NodeVerdict(PRECISION, name, off=off, right=left, bits=bits)
     times = math.nan
@@ -135,17 +148,25 @@ def _compared(
     return NodeVerdict(KERNEL, name, off=off, allowed=_relative(allowed, size), times=times)
 
 
+def _out_of_range(place: int, formula: NodeFormula, exact: Any, found: Any, bits: int) -> bool:
+    """Whether the gradient overflowed, or its dtype could hold a multiple of it well."""
+    if not np.isfinite(found).all():
+        return True
+    largest = float(np.abs(exact).max())
+    if bits > BITS_OF_HALVES or not largest:
+        return False
+    times = 2.0 ** -round(math.log2(largest))
+    made = _in_own_dtype(formula.for_multiple(times))[place]
+    size = times * float(np.linalg.norm(exact))
+    return made is not None and _relative(_of_own(made, times * exact), size) <= 2 ** (-bits / 2)
+
+
 def _allowed(
-    place: int, run: CopiedRun, formula: NodeFormula, exact: Any, unit: float, count: int
+    place: int, run: CopiedRun, others: OtherGradients, exact: Any, unit: float, count: int
 ) -> Any:
     """How far each element may be off."""
-    moved = np.zeros(exact.shape)
-    for seed in range(count):
-        signs = np.random.default_rng(seed)
-        changed = formula.gradients(partial(_changed, by=2 * unit, signs=signs))[place]
-        np.maximum(moved, _apart(changed, exact), out=moved)
     terms, own = _terms(run, exact), 1.0 if run.saved.keys() & INDICES else min(SUMS / unit, 1.0)
-    by_operands = (ROUNDINGS + own * math.sqrt(terms)) * moved
+    by_operands = (ROUNDINGS + own * math.sqrt(terms)) * others.moved(unit, count)[place]
     by_itself = (ROUNDINGS + own * terms * DRIFT) * unit * np.abs(exact)
     return by_operands + by_itself
 
@@ -185,12 +206,12 @@ def _smallest(run: CopiedRun, returned: NodeArray) -> float:
     )  # fmt: skip
 
 
-def _in_own_dtype(formula: NodeFormula, run: CopiedRun) -> list[Any]:
+def _in_own_dtype(formula: NodeFormula) -> list[Any]:
     """The gradients in the node's own dtype; None where the formula cannot compute in it."""
     try:
         return list(formula.gradients(_own))
     except NoFormula:
-        return [None] * len(run.returned)
+        return [None] * formula.many
 
 
 def _double(array: NodeArray) -> Any:
@@ -199,6 +220,17 @@ def _double(array: NodeArray) -> Any:
 
 def _own(array: NodeArray) -> Any:
     return array.values.astype(OWN[array.dtype]) if array.dtype in OWN else array.values
+
+
+def _moved(formula: NodeFormula, exact: list[Any], unit: float, count: int) -> list[Any]:
+    """How far each element of the gradients moves if every operand changes by a rounding."""
+    moved: list[Any] = [None if each is None else np.zeros(each.shape) for each in exact]
+    for seed in range(count):
+        changed = partial(_changed, by=2 * unit, signs=np.random.default_rng(seed))
+        for most, found, right in zip(moved, formula.gradients(changed), exact, strict=True):
+            if right is not None:
+                np.maximum(most, _apart(found, right), out=most)
+    return moved
 
 
 def _changed(array: NodeArray, by: float, signs: np.random.Generator) -> Any:

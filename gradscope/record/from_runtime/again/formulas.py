@@ -6,6 +6,7 @@ Nodes of PyTorch keep their values under the names that the rows of the runtime 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,19 @@ class NodeFormula:
     def names(self) -> tuple[str, ...]:
         """The name of each input that may get a gradient."""
         return self._op.plan.differentiable
+
+    @property
+    def many(self) -> int:
+        """The number of gradients, with those that are not needed."""
+        return len(self._run.returned)
+
+    def for_multiple(self, times: float) -> NodeFormula:
+        """The formula for a run that receives this multiple of its gradients."""
+        grads = [
+            None if each is None else each._replace(values=each.values.astype(np.float64) * times)
+            for each in self._run.grads
+        ]
+        return NodeFormula(self._op, replace(self._run, grads=grads))
 
     def gradients(self, convert: Convert) -> list[Array | None]:
         """The gradients, of arrays that `convert` makes; None where none is needed.
