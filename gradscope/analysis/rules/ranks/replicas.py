@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from gradscope.analysis.findings import Certainty, Evidence, Severity
-from gradscope.analysis.identity.sites import Site, at, own_site, site_of_row
+from gradscope.analysis.identity.sites import at, own_site, site_of_row
 from gradscope.analysis.identity.steps import step_numbers
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.program.calls import Calls
-from gradscope.analysis.ranks.collectives import last_reduction
 from gradscope.analysis.ranks.merging.one_rank import parts
 from gradscope.analysis.ranks.replicas import (
     Drift,
@@ -26,10 +25,14 @@ from gradscope.analysis.ranks.training.data.batches import data_of
 from gradscope.analysis.ranks.training.data.drawn import same_draws, same_noise
 from gradscope.analysis.ranks.training.data.loaders import loaded_apart, undivided_at
 from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
+from gradscope.analysis.ranks.training.gradients.changed import (
+    averaged_too_early,
+    changed_at,
+)
 from gradscope.analysis.ranks.training.parting import parted_at
 from gradscope.analysis.ranks.whose import RankOf, listed
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import NONE, CameInAct, ClipAct, GraphTask, Op, Replicated, StepAct
+from gradscope.trace.schema import NONE, CameInAct, Op, StepAct
 from gradscope.trace.trace import Trace
 
 WHY_GRADIENT = (
@@ -38,6 +41,7 @@ WHY_GRADIENT = (
     "the backward, for example by clipping to another norm"
 )
 FIX_GRADIENT = "average it, too (DDP: call the wrapped model), and change it alike on all ranks"
+FIX_EARLY = "leave no_sync() for the last backward before each step, not for another one"
 WHY_BY_HAND = (
     "parameters were equal until then, and the program averages gradients itself: those of other "
     "parameters were equal, and this one was left out, or changed after that"
@@ -260,9 +264,12 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
         for value in dict.fromkeys(values.values())
     )
     why, site = _why_drift(drift), own_site(trace, step.stack)
+    fix = FIX_WRITTEN + EACH_STEP * (trace.meta.get("level") not in ("values", "full"))
     if drift.what == "gradient":
-        found = _clipped(trace, drift) or _reduced(trace, drift, odd)
-        site = found or _backward_before(trace, odd, step.t) or site
+        site = changed_at(trace, drift, odd) or site
+        fix = FIX_GROUPS if drift.averaged and len(drift.averaged.groups) > 1 else FIX_GRADIENT
+        if early := averaged_too_early(trace, drift, odd):
+            site, why, fix = early.site, early.why, FIX_EARLY
     elif written := written_on_some(trace, drift):
         rank, stack = written
         site = own_site(trace, stack)
@@ -285,11 +292,7 @@ def _numbers_differ(trace: Trace, drift: Drift) -> Found:
         site=site,
         evidence=tuple(Evidence("act", each.id) for each in drift.steps.values()),
         why=why,
-        fix=FIX_GROUPS
-        if drift.averaged and len(drift.averaged.groups) > 1
-        else FIX_GRADIENT
-        if drift.what == "gradient"
-        else FIX_WRITTEN + EACH_STEP * (trace.meta.get("level") not in ("values", "full")),
+        fix=fix,
     )
 
 
@@ -332,43 +335,6 @@ def _outside(trace: Trace, drift: Drift) -> Found:
         why="it is in no wrapped model, or was added to one after that: each rank trains its own",
         fix="wrap the module that it is in, after it is complete; or average its gradient",
     )
-
-
-def _clipped(trace: Trace, drift: Drift) -> Site | None:
-    """The line that clipped gradients to another norm on each rank, just before the step."""
-    clips: dict[int, Done[ClipAct]] = {}
-    for part in trace.once(parts):
-        before = drift.steps[part.rank].t if part.rank in drift.steps else NONE
-        since = drift.last[part.rank].t if part.rank in drift.last else 0
-        for act in part.trace.once(Acts).of(ClipAct):
-            if since < act.t < before:
-                clips[part.rank] = act
-    if len({act.facts.max for act in clips.values()}) < 2:
-        return None
-    return own_site(trace, next(iter(clips.values())).stack)
-
-
-def _reduced(trace: Trace, drift: Drift, rank: int) -> Site | None:
-    """The line that averages gradients; of DistributedDataParallel in groups, that of the model."""
-    if drift.by_hand:
-        step = drift.steps[rank].t
-        return last_reduction(trace, rank, step) or last_reduction(trace, rank, LONGEST)
-    if drift.averaged is None:
-        return None
-    made = [row for row in trace.rows(Replicated) if drift.tensors[rank] in row.parameters]
-    return own_site(trace, made[0].stack) if made else None
-
-
-def _backward_before(trace: Trace, rank: int, t: int) -> Site | None:
-    """The line of the last backward of a rank that began before a time."""
-    tasks = trace.table(GraphTask)
-    of = trace.once(RankOf).of(GraphTask.TABLE, tasks["id"]) == rank
-    rows = np.flatnonzero(of & (tasks["begin"] < t) & (tasks["parent"] == NONE))
-    if not len(rows):
-        return None
-    last = rows[np.argmax(tasks["begin"][rows])]
-    site = own_site(trace, int(tasks["stack"][last]))
-    return site if site.place else None
 
 
 def _rates(steps: Mapping[int, Done[StepAct]]) -> str:
