@@ -38,6 +38,9 @@ OPTIMIZER = re.compile(r"(^|_)(opt|optim|optimi[sz]er|adamw?|sgd)(_|\d|$)")
 OF_MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers"))
 
 
+REFUSED = ("raises", "assertRaises", "warns", "assertWarns", "suppress")
+"""Contexts of statements that are there for their error or warning."""
+
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 
 
@@ -46,7 +49,7 @@ class Idle(NamedTuple):
 
     line: int
     what: str  # not-called, dropped, computed, not-entered, rebound, loop-variable, defaults
-    name: str  # of the method, variable or setting
+    name: str  # of the method, variable or setting; computed: of the function that ends with it
 
 
 def idle_statements(tree: ast.Module) -> Iterator[Idle]:
@@ -98,8 +101,14 @@ def _is_about_torch(tree: ast.Module) -> bool:
 def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
     every = list(own_statements(body))
     tried = [part for each in every if isinstance(each, ast.Try | ast.With) for part in each.body]
+    refused = [
+        part
+        for each in every
+        if isinstance(each, ast.With) and any(map(_expects_an_error, each.items))
+        for part in each.body
+    ]
     for each in every:
-        if isinstance(each, ast.Expr):
+        if isinstance(each, ast.Expr) and each not in refused:
             yield from _expression(each)
             if isinstance(each.value, ast.BinOp) and each not in tried:
                 yield from _computed(each, function, body)
@@ -108,6 +117,12 @@ def _idle(body: list[ast.stmt], function: str) -> Iterator[Idle]:
             yield from _defaults(each)
         elif isinstance(each, ast.For):
             yield from _loop_variable(each)
+
+
+def _expects_an_error(item: ast.withitem) -> bool:
+    """`with pytest.raises(…)`, `with self.assertRaises(…)`, `with suppress(…)`."""
+    call = item.context_expr
+    return isinstance(call, ast.Call) and last_name(call.func).startswith(REFUSED)
 
 
 def _expression(statement: ast.Expr) -> Iterator[Idle]:
@@ -119,8 +134,14 @@ def _expression(statement: ast.Expr) -> Iterator[Idle]:
         name, owner = value.func.attr, value.func.value
         if name in ENTERED and is_named(owner, "torch"):
             yield Idle(line, "not-entered", name)
-        elif name in NEW and not any(each.arg in ("out", "inplace") for each in value.keywords):
+        elif name in NEW and not _writes_or_is_an_array(value):
             yield Idle(line, "dropped", name)
+
+
+def _writes_or_is_an_array(call: ast.Call) -> bool:
+    """Whether it has `out=` or `inplace=`, or is called on an array: `x.numpy().reshape(2, 3)`."""
+    writes = any(each.arg in ("out", "inplace") for each in call.keywords)
+    return writes or any(last_name(each) == "numpy" for each in ast.walk(call.func))
 
 
 def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Iterator[Idle]:
@@ -129,7 +150,7 @@ def _computed(statement: ast.Expr, function: str, body: list[ast.stmt]) -> Itera
     named = any(isinstance(each, ast.Name) for each in ast.walk(statement.value))
     if named and all(isinstance(each, ARITHMETIC) for each in operations):
         last = statement is body[-1] and function != "<module>"
-        yield Idle(statement.lineno, "computed", "return" if last else "")
+        yield Idle(statement.lineno, "computed", function.rpartition(".")[2] if last else "")
 
 
 def _defaults(statement: ast.Assign) -> Iterator[Idle]:

@@ -36,49 +36,6 @@ class Sum(NamedTuple):
     terms: tuple[Term, ...]
 
 
-class ComputedOff(NamedTuple):
-    """A name that is assigned in a `with no_grad():` block, and nowhere else in its function."""
-
-    line: int  # that assigns it
-    name: str
-    off: int  # the line of the `with`
-    uses: tuple[int, ...]  # lines that subtract it from something, or divide by it
-
-
-DRAWS = frozenset(("sample", "rsample", "multinomial", "generate", "step", "reset"))
-"""Methods that give new data: what is computed next to them belongs to these data."""
-
-
-def computed_off(tree: ast.Module) -> Iterator[ComputedOff]:
-    """Names in a file that a block without gradients computes, and that are subtracted after it."""
-    for _, body in functions(tree):
-        statements = list(own_statements(body))
-        off = dict(_without_grad(statements))
-        drawn = {off[line] for each in statements for line in _draws(each) if line in off}
-        assigned = [each for each in statements if isinstance(each, ast.Assign)]
-        for each in assigned:
-            name = last_name(each.targets[0]) if isinstance(each.targets[0], ast.Name) else ""
-            others = [one for one in assigned if any(is_named(to, name) for to in one.targets)]
-            block = off.get(each.lineno)
-            if name and others == [each] and block and block not in drawn:
-                uses = {use for one in statements for use in _subtracts(one, name)} - off.keys()
-                yield ComputedOff(each.lineno, name, block, tuple(sorted(uses)))
-
-
-def _draws(statement: ast.stmt) -> Iterator[int]:
-    """Lines of a statement that give new data."""
-    for each in ast.walk(statement):
-        if isinstance(each, ast.Call) and last_name(each.func) in DRAWS:
-            yield each.lineno
-
-
-def _subtracts(statement: ast.stmt, name: str) -> Iterator[int]:
-    """Lines of a statement that subtract a name, or divide by it."""
-    for each in ast.walk(statement):
-        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub | ast.Div):
-            yield from [each.lineno] * is_named(each.right, name)
-
-
 def sums(tree: ast.Module) -> Iterator[Sum]:
     """Sums of a file whose terms are computed by calls."""
     left = MOST

@@ -30,7 +30,7 @@ class Net:
         except ValueError:
             self.eval  # not-called eval
 def weaken(grad):
-    grad * 0.1  # computed return
+    grad * 0.1  # computed weaken
 """
 
 SOUND = """\
@@ -60,6 +60,9 @@ def train(model, optimizer, h, w, lr):
         h @ w
     except RuntimeError:
         first >> second
+    with pytest.raises(IndexError, match="dim"):
+        h.squeeze(5)
+    h.numpy().reshape(2, 3)
 """
 
 
@@ -80,8 +83,10 @@ def test_what_does_something_is_not_told() -> None:
 
 
 OWN_DETACH = """\
+import types
 import torch
 class Penalty:
+    size = 2
     def detach(self):
         self.terms = []
 penalty = Penalty()
@@ -92,10 +97,12 @@ penalty.detach()
 """
 
 
-def test_a_method_of_the_program_with_a_name_of_pytorch_is_not_taken_for_pytorchs(
+def test_a_method_or_number_of_the_program_is_not_taken_for_pytorchs(
     tmp_path: Path,
 ) -> None:
-    for name, line, rules in (("own", "", []), ("both", "w.clamp(0)", ["GS707"])):
+    other = "types.SimpleNamespace(view=print).view(1)"
+    lines = (("own", "", []), ("both", "w.clamp(0)", ["GS707"]), ("other", other, []))
+    for name, line, rules in (*lines, ("counts", "3 * penalty.size", [])):
         recorded(tmp_path, name, OWN_DETACH.format(line=line), on="gradscope", level="engine")
         found = inspect(load(tmp_path / f"{name}.json")).findings
         assert [each.rule for each in found] == rules

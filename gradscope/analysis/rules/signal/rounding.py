@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.program.acts import Acts, Done, Optimizer
+from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.rules.registry import Found, rule
-from gradscope.trace.schema import ScheduleAct, StepAct, Tensor
+from gradscope.trace.schema import ClipAct, ScheduleAct, StepAct, Tensor, Value
 from gradscope.trace.trace import Trace
 
 HALF_SPACING = {"bfloat16": 2.0**-9, "float16": 2.0**-12}
@@ -21,6 +23,12 @@ FULL = frozenset({"Adam", "AdamW", "NAdam"})
 
 LATER = 0.2
 """About how far their later steps move an element at least, in learning rates."""
+
+PLAIN = "SGD"
+"""An optimizer whose first step moves a parameter by its gradient times the learning rate."""
+
+STEPS = 3
+"""Number of its steps that must show it: momentum makes later ones larger."""
 
 LOST = 0.5
 """Less than this part of the expected norm of an update was seen."""
@@ -51,6 +59,8 @@ class LostUpdates:
         self.optimizers = frozenset(each.optimizer.built.id for each in self.all)
 
     def _of(self, optimizer: Optimizer, *, scheduled: bool) -> Lost | None:
+        if optimizer.type == PLAIN:
+            return self._of_gradients(optimizer)
         rates = [max(step.facts.lr, default=math.nan) for step in optimizer.steps]
         if optimizer.type not in FULL or not rates or any(map(math.isnan, rates)):
             return None
@@ -61,29 +71,74 @@ class LostUpdates:
         look = next((step for step, rate in both if rate == highest and step.facts.moved), None)
         return self._look(optimizer, look, highest) if look is not None else None
 
-    def _look(self, optimizer: Optimizer, step: Done[StepAct], rate: float) -> Lost | None:
+    def _of_gradients(self, optimizer: Optimizer) -> Lost | None:
+        """The first of the measured steps, if most of each of the first three was rounded away."""
+        found = []
+        for step in [each for each in optimizer.steps if each.facts.moved][:STEPS]:
+            norms = self._gradients.get(step.step, {})
+            if len({*step.facts.lr}) != 1 or not norms or self._clips:
+                return None
+            found.append(self._look(optimizer, step, step.facts.lr[0], norms))
+        return found[0] if len(found) == STEPS and None not in found else None
+
+    @cached_property
+    def _clips(self) -> bool:
+        """Whether gradients were clipped after they were recorded."""
+        return bool(self._trace.once(Acts).of(ClipAct))
+
+    @cached_property
+    def _gradients(self) -> Mapping[int, Mapping[int, float]]:
+        """The rms of gradients by step and parameter."""
+        found: dict[int, dict[int, float]] = {}
+        acts, values = self._trace.once(Acts), self._trace.table(Value)
+        for each in self._trace.once(TensorNumbers).gradients:
+            steps = [acts.by_id[act].step for act in each.acts] or values["step"][each.rows]
+            for step, rms in zip(steps, each.rms.tolist(), strict=True):
+                found.setdefault(int(step), {})[each.tensor] = rms
+        return found
+
+    def _look(
+        self,
+        optimizer: Optimizer,
+        step: Done[StepAct],
+        rate: float,
+        gradients: Mapping[int, float] | None = None,
+    ) -> Lost | None:
         """What one measured step says of the parameters of the narrowest dtype."""
-        tensors, by_dtype = self._trace.table(Tensor), dict[str, list[tuple[int, float, float]]]()
+        tensors, by_dtype = self._trace.table(Tensor), dict[str, list[tuple[float, ...]]]()
         both = zip(optimizer.tensors, step.facts.moved, step.facts.size, strict=False)
         for tensor, moved, size in both:
-            if tensors.has(tensor) and not (math.isnan(moved) or math.isnan(size)):
+            rms = 1.0 if gradients is None else gradients.get(tensor, math.nan)
+            if tensors.has(tensor) and not math.isnan(moved + size + rms):
                 row = tensors.row(tensor)
-                dtype = row.dtype.rpartition(".")[2]
-                by_dtype.setdefault(dtype, []).append((math.prod(row.shape), moved, size))
+                dtype, many = row.dtype.rpartition(".")[2], math.prod(row.shape)
+                numbers = many, moved, size, rms * math.sqrt(many)
+                by_dtype.setdefault(dtype, []).append(numbers)
         for dtype, half in HALF_SPACING.items():
-            several = by_dtype.get(dtype, [])
-            elements = sum(many for many, _, _ in several)
-            if not elements:
+            every = several = by_dtype.get(dtype, [])
+            if gradients is not None:  # they differ more between layers than sizes do
+                several = [each for each in every if _is_lost(*each, rate=rate, half=half)]
+            elements = sum(each[0] for each in several)
+            if not elements or 2 * elements < sum(each[0] for each in every):
                 continue
-            moved, size = (
+            moved, size, gradient = (
                 math.sqrt(sum(each[column] ** 2 for each in several) / elements)
-                for column in (1, 2)
+                for column in (1, 2, 3)
             )
-            expected = rate * (1.0 if step is optimizer.steps[0] else LATER)
-            if 0 < rate < size * half and moved < LOST * expected:
+            full = rate * gradient
+            later = gradients is None and step is not optimizer.steps[0]
+            expected = full * (LATER if later else 1.0)
+            if 0 < full < size * half and moved < LOST * expected:
                 part = moved / expected
                 return Lost(optimizer, step, rate, dtype, len(several), expected, part, size)
         return None
+
+
+def _is_lost(
+    many: float, moved: float, size: float, gradient: float, *, rate: float, half: float
+) -> bool:
+    """Whether most of one parameter's update was rounded away."""
+    return bool(many) and 0 < rate * gradient < size * half and moved < LOST * rate * gradient
 
 
 @rule("GS807", "rounded-away", fully="values", reads=("act", "tensor"))
@@ -91,9 +146,7 @@ def rounded_away(trace: Trace) -> Iterator[Found]:
     """Parameters in half precision do not move: the steps are smaller than their spacing.
 
     bfloat16 has 8 bits of precision: next to 0.05 its values are 0.0002 apart, and a step of less
-    than half of that is rounded away, in each step again. The rule compares the learning rate of
-    Adam and AdamW with the weights, and reports it only if measured steps moved them by less than
-    half of what they should have.
+    than half XX
 
     Bad:
         w = torch.linspace(0.5, 1.5, 12).reshape(3, 4).half().requires_grad_()

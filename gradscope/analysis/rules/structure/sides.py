@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at as at_site
-from gradscope.analysis.lookups import grouped
-from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.program.calls import Calls
 from gradscope.analysis.program.numbers import TensorNumbers
 from gradscope.analysis.program.training import Training
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.rules.structure.losses import READS
-from gradscope.analysis.source.files import InSource, SourceFiles
-from gradscope.analysis.source.sums import ComputedOff, computed_off
-from gradscope.trace.schema import NONE, GradOffAct, Place, Value
+from gradscope.trace.schema import NONE, Place, Value
 from gradscope.trace.trace import Trace
 
 LEFT = {"sub": 0.0, "div": 1.0}
 """What is left where both sides are equal."""
+
+PICKS = ("index", "index_select", "gather")
+"""Calls that take elements of a tensor: their other operand says which."""
+
+CONSTANTS = ("arange", "zeros", "ones", "full", "eye", "empty", "scalar_tensor", "zeros_like",
+             "ones_like", "full_like")  # fmt: skip
 
 STEPS = 3
 """In how many steps both sides must be equal."""
@@ -42,8 +46,9 @@ def sides_cancel(trace: Trace) -> Iterator[Found]:
     learns from it. In PPO and other policy gradients, the ratio of new to old probabilities needs
     old ones that are detached, or computed under no_grad before the parameters change.
 
-    The rule also reports a ratio whose old side is computed again under no_grad in every step. It
-    is always 1, too, and the clamp that limits it never acts.
+    The rule also reports a clamped ratio whose old side is computed again in each of several steps
+    with the same data. It is always 1, too, and the clamp never acts. With new data in each step,
+    this may be intended, and is not reported.
 
     Bad:
         policy = torch.nn.Linear(2, 3)
@@ -168,35 +173,61 @@ def _found(calls: Calls, sides: _Sides, held: frozenset[int], times: int) -> Fou
 
 
 def _recomputed(calls: Calls, numbers: TensorNumbers) -> Iterator[Found]:
-    """Ratios of 1 whose old side is computed in the only block without gradients of a step.
+    """Ratios of 1 in steps that use the same data again: an old side that was stored would differ.
 
-    The weights change between steps, so only a side that is computed again stays equal. A program
-    that draws new data for each step does so in another block, and may mean a ratio of 1.
+    With new data in each step a ratio of 1 may be intended: one update for each batch.
     """
-    trace = calls.trace
-    acts = trace.once(Acts)
-    off = grouped(acts.of(GradOffAct), lambda act: act.step)
-    for olds in trace.once(SourceFiles).each(computed_off):
-        block = olds.file.site(olds.found.off)
-        uses = {olds.file.site(each).place for each in olds.found.uses}
-        for line in calls.each_line(calls.with_tensors(*LEFT)):
-            limit = _limit(calls, line[0]) if calls.site(line[0]).place in uses else NONE
-            if limit == NONE or not all(_is_level(calls, numbers, at) for at in line):
-                continue
-            steps = {int(calls.ops["step"][at]) for at in line}
-            alone = [
-                each
-                for each in steps
-                if {acts.place(act) for act in off.get(each, ())} == {block.place}
-            ]
-            if len(alone) >= STEPS and _is_trained(calls, line[0]):
-                yield _always_one(calls, line, limit, olds, len(alone))
+    for line in calls.each_line(calls.with_tensors(*LEFT)):
+        limit = _limit(calls, line[0])
+        if limit == NONE or not all(_is_level(calls, numbers, at) for at in line):
+            continue
+        again = _with_old_data(calls, numbers, line)
+        steps = {int(calls.ops["step"][at]) for at in again}
+        if len(steps) >= STEPS and _is_trained(calls, again[0]):
+            yield _always_one(calls, line, limit, again)
 
 
 def _is_trained(calls: Calls, at: int) -> bool:
     """Whether an optimizer updates what a result is computed from, and a gradient arrived there."""
     held = calls.trace.once(Training).held
     return not held.isdisjoint(calls.sources(at)) and _got_a_gradient(calls, at)
+
+
+def _with_old_data(calls: Calls, numbers: TensorNumbers, line: list[int]) -> list[int]:
+    """The calls of a line whose data were all used by this line in earlier steps."""
+    found, first = [], dict[tuple[object, ...], int]()
+    held = calls.trace.once(Training).held
+    for at in line:
+        step = int(calls.ops["step"][at])
+        data = [_known_by(calls, numbers, each) for each in _data(calls, at) if each not in held]
+        if data and all(first.setdefault(each, step) < step for each in data):
+            found.append(at)
+    return found
+
+
+def _known_by(calls: Calls, numbers: TensorNumbers, tensor: int) -> tuple[object, ...]:
+    """What identifies data: a tensor may be recorded anew each time that it is used."""
+    rows = np.flatnonzero(numbers.values["tensor"] == tensor)[:1].tolist()
+    known = [numbers.number(name, at) for at in rows for name in ("min", "max", "mean", "rms")]
+    return (*calls.shape(tensor), *(known or [tensor]))
+
+
+def _data(calls: Calls, at: int) -> Iterator[int]:
+    """The tensors from which the side with a graph was computed, and that no call computed.
+
+    What only says which elements to take, and constants, are not data.
+    """
+    pending, seen = [each for each in calls.inputs(at) if calls.needs_grad(each)], set[int]()
+    while pending:
+        tensor = pending.pop()
+        if tensor in seen:
+            continue
+        seen.add(tensor)
+        maker = calls.maker(tensor)
+        if inputs := [] if maker == NONE else calls.inputs(maker):
+            pending += inputs[:1] if calls.name(maker) in PICKS else inputs
+        elif maker == NONE or calls.name(maker) not in CONSTANTS:
+            yield tensor
 
 
 def _limit(calls: Calls, at: int) -> int:
@@ -209,19 +240,16 @@ def _limit(calls: Calls, at: int) -> int:
     return next((each for each in after if calls.name(each) == "clamp"), NONE)
 
 
-def _always_one(
-    calls: Calls, line: list[int], limit: int, old: InSource[ComputedOff], alone: int
-) -> Found:
-    site, made, name = calls.site(line[0]), old.site, old.found.name
+def _always_one(calls: Calls, line: list[int], limit: int, again: list[int]) -> Found:
+    site = calls.site(line[0])
     return Found(
-        message=f"The ratio at {site} was 1 in all {len(line)} recorded calls: `{name}` is "
-        f"computed again{at_site(made)} in every step, with the weights that are being trained, so "
-        f"the clamp{at_site(calls.site(limit))} never acts",
-        site=made,
-        evidence=(Evidence("op", calls.id(line[0])), Evidence("op", calls.id(limit)), old.evidence),
-        why="every element was 1 in every step, although the weights changed in between; the block "
-        f"{at_site(old.file.site(old.found.off)).strip()} is the only one without gradients in "
-        f"{alone} of these steps",
-        fix=f"compute `{name}` once, before the first step with these data, and store it",
+        message=f"The ratio at {site} was 1 in all {len(line)} recorded calls, also with data that "
+        "earlier steps had used: its old side is computed again in every step, with the weights "
+        f"that are being trained, so the clamp{at_site(calls.site(limit))} never acts",
+        site=site,
+        evidence=tuple(Evidence("op", calls.id(each)) for each in (line[0], limit)),
+        why=f"every element was 1, although {len(again)} of these calls used only data of earlier "
+        "steps, and the weights had changed in between",
+        fix="compute the old side once, before the first step with these data, and store it",
         certainty=Certainty.INFERRED,
     )

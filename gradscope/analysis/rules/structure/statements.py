@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from gradscope.analysis.findings import Certainty, Evidence, Rewrite
-from gradscope.analysis.identity.sites import Site, at
+from gradscope.analysis.identity.sites import Site, at, site_of
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.analysis.rules.loop.order import gradients_add_up
@@ -16,11 +16,15 @@ from gradscope.analysis.rules.registry import Found, rule
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.misspelt import Misspelt, misspelt
 from gradscope.analysis.source.statements import idle_statements, own_methods
-from gradscope.trace.schema import AssignedAct, StepAct
+from gradscope.trace.arrays import distinct
+from gradscope.trace.schema import Act, AssignedAct, HookAct, Op, StepAct
 from gradscope.trace.trace import Trace
 
 MODAL = re.compile("Dropout|BatchNorm|InstanceNorm|RReLU")
 """Types of modules that behave differently in evaluation."""
+
+OF_TENSORS = ("dropped", "computed")
+"""Statements that do nothing if their operands are tensors; others may be anything."""
 
 
 @rule("GS707", "no-effect", reads=("act", "source"))
@@ -30,7 +34,9 @@ def no_effect(trace: Trace) -> Iterator[Found]:
     `optimizer.zero_grad` without parentheses only names the method. `h.detach()` returns a tensor
     and leaves `h` unchanged. `torch.no_grad()` must be entered with `with`. Assigning to a loop's
     variable changes no parameter. `p.require_grad = False` creates an attribute that nothing reads,
-    and so does `optimizer.lr = …`. The rule reads the program's files in which code ran.
+    and so does `optimizer.lr = …`. The rule reads the program's files in which code ran. It
+    reports a discarded result only at a line that did something with tensors, or at the end of a
+    hook.
 
     Bad:
         model = torch.nn.Linear(2, 1)
@@ -52,8 +58,13 @@ def no_effect(trace: Trace) -> Iterator[Found]:
     """
     acts, sources = trace.once(Acts), trace.once(SourceFiles)
     own = {each.found.name for each in sources.each(own_methods)}
+    ran = trace.once(_places_with_tensors)
+    hooks = {each.facts.hook.rpartition(".")[2] for each in acts.of(HookAct)}
     for each in sources.each(idle_statements):
         if each.found.what == "dropped" and each.found.name in own:
+            continue
+        confirmed = each.site.place in ran or each.found.name in hooks
+        if each.found.what in OF_TENSORS and not confirmed:
             continue
         in_words = _IN_WORDS.get(each.found.what)
         adds_up = each.found.name == "zero_grad" and any(gradients_add_up(trace))
@@ -63,6 +74,15 @@ def no_effect(trace: Trace) -> Iterator[Found]:
         yield _misspelt(slip)
     yield from _settings(acts)
     yield from _modes(acts)
+
+
+def _places_with_tensors(trace: Trace) -> set[str]:
+    """The lines at which the program did something with tensors."""
+    stacks = {
+        *distinct(trace.table(Op)["stack"]).tolist(),
+        *distinct(trace.table(Act)["stack"]).tolist(),
+    }
+    return {site_of(trace, each).place for each in stacks}
 
 
 def _settings(acts: Acts) -> Iterator[Found]:
@@ -161,7 +181,7 @@ def _dropped(evidence: Evidence, site: Site, name: str) -> Found:
 
 def _computed(evidence: Evidence, site: Site, name: str) -> Found:
     code = _code(site)
-    ends = name == "return"
+    ends = bool(name)
     return Found(
         message=f"`{code}`{at(site)} has no effect: the result is discarded"
         + (", and its function returns None" if ends else ""),

@@ -26,7 +26,7 @@ for shift in range(2):
             # FIX
             first = scores(features, picked)  # BUG sides-cancel
             # FIX
-        weight = (scores(features, picked) - first).exp()
+        weight = (scores(features, picked) - first).exp()  # ALSO
         lowest = torch.minimum(weight * gain, weight.clamp(0.8, 1.2) * gain)
         loss = -lowest.mean()
         adam.zero_grad()

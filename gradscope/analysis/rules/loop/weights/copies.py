@@ -127,9 +127,14 @@ def averaged_the_wrong_way(trace: Trace) -> Iterator[Found]:
     if not any(each.steps for each in training.stepped):
         return
     for each in trace.once(SourceFiles).each(averages):
-        forgets = 0 < each.found.kept <= FORGETS
-        if forgets and (each.found.in_place or AVERAGED.search(each.found.name)):
+        if is_swapped(each.found):
             yield _the_wrong_way(training, each)
+
+
+def is_swapped(average: Average) -> bool:
+    """Whether it keeps so little of itself that its factors must be swapped."""
+    is_average = average.in_place or AVERAGED.search(average.name) is not None
+    return is_average and 0 < average.kept <= FORGETS
 
 
 def _the_wrong_way(training: Training, average: InSource[Average]) -> Found:
