@@ -28,8 +28,8 @@ TITLES = {
 }
 NOT_RECORDED = {
     RankHeat.TIME: "no step has ended",
-    RankHeat.GRADIENT: "no gradients were measured; that needs steps of an optimizer of torch.optim, "
-    "recorded with --level engine or values",
+    RankHeat.GRADIENT: "no gradients were measured: no optimizer of torch.optim stepped, or not at "
+    "--level engine or values",
     RankHeat.NON_FINITE: "values of tensors are not recorded; record it with --level values",
     RankHeat.ALIKE: "there are no steps",
 }
