@@ -204,6 +204,15 @@ EVERY = (
 )
 """What is held equal, one after another, until two runs no longer differ."""
 
+SEEDS = Held(
+    "seeds",
+    "",
+    "",
+    variables=(("PYTHONHASHSEED", "0"),),
+    begin=seed_all,
+)
+"""For runs with other arguments: they draw the same numbers, though the program does not seed."""
+
 NOTHING = "nothing"
 """Stands for no held thing in the arguments of a child process."""
 
@@ -216,7 +225,7 @@ def prepared(arguments: list[str]) -> list[str]:
     from gradscope.record.acts.numbers.summaries.step_summaries import measure_every_step
 
     name, notes, *command = arguments
-    held = next((each for each in EVERY if each.name == name), None)
+    held = next((each for each in (*EVERY, SEEDS) if each.name == name), None)
     measure_every_step()
     if held is not None and held.begin is not None:
         held.begin(lines_noted(Path(notes)))

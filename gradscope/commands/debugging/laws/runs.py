@@ -3,13 +3,17 @@
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gradscope.commands.debugging.laws.held import NOTHING, Held
-from gradscope.errors import RecordingError
+from gradscope.commands.options.output import safe
+from gradscope.errors import RecordingError, UsageError
+from gradscope.scene.answers.answer import Answer
 
 TAIL = 12
 """Number of last lines of a failed run that are shown."""
@@ -42,6 +46,50 @@ class Run:
     code: int
     noted: tuple[tuple[str, str], ...]  # calls of what was held, and their lines
     output: str  # what it printed
+
+
+@dataclass(frozen=True)
+class LawArguments:
+    """What the command line says about a law: which further runs, and arguments of the script."""
+
+    cause: bool = True
+    whole: str | None = None
+    parts: str | None = None
+
+    def required(self, *names: str) -> list[str]:
+        """The arguments of these runs; an error if one is missing."""
+        given = {name: getattr(self, name) for name in names}
+        for name, each in given.items():
+            if each is None:
+                raise UsageError(
+                    f"--{name} is missing: further arguments of the script for this run, which may "
+                    "be ''"
+                )
+        return list(given.values())
+
+
+class Verdict(NamedTuple):
+    """The answer about a law, and whether it is broken."""
+
+    answer: Answer
+    broken: bool
+
+
+def say(text: str) -> None:
+    """Say on stderr what runs now."""
+    sys.stderr.write(f"gradscope: {safe(text)}\n")
+    sys.stderr.flush()
+
+
+def run_with(program: Program, number: int, arguments: str, held: Held | None = None) -> Run:
+    """Run a program with further arguments, as one writes them in a shell; it must end with 0."""
+    say(f"run with {arguments or 'no further arguments'}")
+    script = *program.script, *shlex.split(arguments)
+    ran = run(replace(program, script=script), number, held)
+    if ran.code:
+        last = "\n".join(ran.output.splitlines()[-TAIL:])
+        raise RecordingError(f"the program ended with {ran.code}: {last}")
+    return ran
 
 
 def run(program: Program, number: int, held: Held | None = None) -> Run:
