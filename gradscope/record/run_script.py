@@ -107,6 +107,7 @@ class TraceOptions:
     keeps_arguments: bool = True
     debugger: ScriptDebugger | None = None
     ends: bool = False  # the process ends with the script
+    unrecorded: Callable[[], None] | None = None  # called before it; nothing is recorded then
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +171,9 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
             return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
-        if ranks is not None and rank.number not in ranks:
-            return Outcome(_run(program, main.__dict__, exits, _nothing).code)
+        if options.unrecorded is not None or (ranks is not None and rank.number not in ranks):
+            begin = options.unrecorded or _nothing
+            return Outcome(_run(program, main.__dict__, exits, begin).code)
         source = program.attributes.get("__file__")
         rank = writing_to(options.output)
         output = rank.file(options.output)

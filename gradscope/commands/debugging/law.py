@@ -15,7 +15,7 @@ from gradscope.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from gradscope.commands.debugging.laws.runs import Verdict
 
-LAWS = ("determinism", "accumulate")
+LAWS = ("determinism", "eval", "accumulate")
 """Laws for which a program is run: each is a file of `laws/` with `of_program`."""
 
 LAWS_OF_TRACES = ("determinism", "resume", "accumulate")

@@ -70,8 +70,8 @@ class Accumulation:
 
     @property
     def is_broken(self) -> bool:
-        """Whether parts do something else, or nothing could be compared."""
-        return self.first is not None or not self.gradients
+        """Whether gradients differ, or cannot be compared."""
+        return self.first is not None or bool(self.other_start)
 
 
 def accumulation(whole: Trace, parts: Trace) -> Accumulation:

@@ -6,6 +6,7 @@ import secrets
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +49,18 @@ class Run:
     output: str  # what it printed
 
 
+class Ended(NamedTuple):
+    """The end of a process: its exit code, and what it printed."""
+
+    code: int
+    output: str
+
+    @property
+    def end(self) -> str:
+        """The last lines that it printed."""
+        return "\n".join(self.output.splitlines()[-TAIL:])
+
+
 @dataclass(frozen=True)
 class LawArguments:
     """What the command line says about a law: which further runs, and arguments of the script."""
@@ -87,8 +100,9 @@ def run_with(program: Program, number: int, arguments: str, held: Held | None = 
     script = *program.script, *shlex.split(arguments)
     ran = run(replace(program, script=script), number, held)
     if ran.code:
-        last = "\n".join(ran.output.splitlines()[-TAIL:])
-        raise RecordingError(f"the program ended with {ran.code}: {last}")
+        raise RecordingError(
+            f"the program ended with {ran.code}: {Ended(ran.code, ran.output).end}"
+        )
     return ran
 
 
@@ -102,33 +116,42 @@ def run(program: Program, number: int, held: Held | None = None) -> Run:
     trace, notes = program.folder / f"{name}.json", program.folder / f"{name}.notes"
     for each in (trace, notes):
         each.unlink(missing_ok=True)
-    command = [
-        sys.executable, "-c", START, NOTHING if held is None else held.name, str(notes),
+    given = (
+        NOTHING if held is None else held.name, str(notes),
         "--quiet", "--level", "values", "--on", program.on, "-o", str(trace),
         *(["-m"] if program.module else []), *program.script,
-    ]  # fmt: skip
+    )  # fmt: skip
+    variables = {HASHES: program.hashes[number % 2], **os.environ}
+    variables |= dict(held.variables if held else ())
+    ended = started(program, name, START, given, variables, None if held is None else held.prepare)
+    if not trace.exists():
+        raise RecordingError(
+            f"the program ended with {ended.code} before it was recorded: {ended.end}"
+        )
+    return Run(trace, ended.code, tuple(_read(notes)), ended.output)
+
+
+def started(
+    program: Program,
+    name: str,
+    start: str,
+    given: Sequence[str],
+    variables: Mapping[str, str],
+    prepare: Callable[[], None] | None = None,
+) -> Ended:
+    """Run Python code in a new process that runs the program, and wait for its end."""
     with (program.folder / f"{name}.out").open("wb+") as out:
         ended = subprocess.run(  # noqa: S603  the user's own program
-            command,
+            [sys.executable, "-c", start, *given],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={
-                HASHES: program.hashes[number % 2],
-                **os.environ,
-                **dict(held.variables if held else ()),
-            },
-            preexec_fn=None if held is None else held.prepare,
+            env={**os.environ, **variables},
+            preexec_fn=prepare,
             check=False,
         )
         out.seek(0)
-        output = out.read().decode(errors="replace")
-    if not trace.exists():
-        last = "\n".join(output.splitlines()[-TAIL:])
-        raise RecordingError(
-            f"the program ended with {ended.returncode} before it was recorded: {last}"
-        )
-    return Run(trace, ended.returncode, tuple(_read(notes)), output)
+        return Ended(ended.returncode, out.read().decode(errors="replace"))
 
 
 START = """
