@@ -24,8 +24,9 @@ def diff(
         str | None,
         typer.Option(
             help="Show where a law is broken: determinism (two runs that should be the same), "
-            "resume (a whole run, and one that was resumed from its checkpoint) or accumulate "
-            "(a run with whole batches, and one with parts of them).",
+            "resume (a whole run, and one that was resumed from its checkpoint), accumulate "
+            "(a run with whole batches, and one with parts of them) or compiled (a run without "
+            "compilation, and one with it).",
             metavar="LAW",
         ),
     ] = None,

@@ -15,10 +15,10 @@ from gradscope.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from gradscope.commands.debugging.laws.runs import Verdict
 
-LAWS = ("determinism", "eval", "accumulate")
+LAWS = ("determinism", "eval", "compiled", "accumulate", "resume")
 """Laws for which a program is run: each is a file of `laws/` with `of_program`."""
 
-LAWS_OF_TRACES = ("determinism", "resume", "accumulate")
+LAWS_OF_TRACES = ("determinism", "resume", "accumulate", "compiled")
 """Laws that two traces can show: their files have `of_traces`."""
 
 Law = Annotated[str, typer.Argument(metavar="LAW", help=f"What must hold: {', '.join(LAWS)}.")]
@@ -32,15 +32,15 @@ FindsCause = Annotated[
     bool,
     typer.Option(
         "--cause/--no-cause",
-        help="For determinism: if the runs differ, run the program again with one thing held equal "
-        "after another (seeds, time, hashes, addresses, threads), to find the cause.",
+        help="If runs differ, run the program again to find the cause: with one thing held equal "
+        "after another (seeds, time, hashes, addresses, threads), or with other backends.",
     ),
 ]
 Whole = Annotated[
     str | None,
     typer.Option(
-        help="For accumulate: further arguments of the script for a run with whole batches, as in "
-        "'--batch 32'.",
+        help="Further arguments of the script: for accumulate, for a run with whole batches, as in "
+        "'--batch 32'; for resume, for a run that is not stopped (default: none).",
         metavar="ARGS",
     ),
 ]
@@ -49,6 +49,23 @@ Parts = Annotated[
     typer.Option(
         help="For accumulate: further arguments for a run with the same batches in parts, as in "
         "'--batch 8 --accumulate 4'.",
+        metavar="ARGS",
+    ),
+]
+
+Save = Annotated[
+    str | None,
+    typer.Option(
+        help="For resume: further arguments for a run that stops early and saves a checkpoint, as "
+        "in '--steps 50 --save half.pt'.",
+        metavar="ARGS",
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        help="For resume: further arguments for a run that goes on from there to the same end, as "
+        "in '--resume half.pt'.",
         metavar="ARGS",
     ),
 ]
@@ -63,6 +80,8 @@ def law(
     cause: FindsCause = True,
     whole: Whole = None,
     parts: Parts = None,
+    save: Save = None,
+    resume: Resume = None,
     json: Annotated[bool, typer.Option("--json", help="Write the answer as JSON.")] = False,
     plain: Plain = False,
     width: Width = None,
@@ -77,7 +96,8 @@ def law(
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
         program = Program(tuple(script), module, on, (keep or Path(folder)).absolute())
-        verdict = _law(name).of_program(program, LawArguments(cause, whole, parts))
+        arguments = LawArguments(cause, whole, parts, save, resume)
+        verdict = _law(name).of_program(program, arguments)
     _show(verdict, (name, " ".join(script)), _LawOutput(json, plain, width))
 
 

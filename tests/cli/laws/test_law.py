@@ -109,6 +109,40 @@ def test_runs_with_further_arguments_show_gradients_of_parts(run: Line) -> None:
     assert "ValueError" in failed.err
 
 
+RESUMED = """\
+import sys
+import torch
+
+begin, end, lost = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+if begin:
+    state = torch.load("half.pt")
+    layer.load_state_dict(state["layer"])
+    if lost != "optimizer":
+        optimizer.load_state_dict(state["optimizer"])
+for step in range(begin, end):
+    optimizer.zero_grad()
+    layer(torch.full((8, 4), step + 1.0)).square().mean().backward()
+    optimizer.step()
+torch.save({"layer": layer.state_dict(), "optimizer": optimizer.state_dict()}, "half.pt")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["", "optimizer"])
+def test_a_program_is_run_whole_then_stopped_and_resumed(run: Line, lost: str) -> None:
+    Path("train.py").write_text(RESUMED, encoding="utf-8")
+
+    said = "--whole", "0 4 ''", "--save", "0 2 ''", "--resume", f"2 4 '{lost}'"
+    ran = run("law", "--on", "gradscope", *said, "resume", "train.py")
+
+    assert ran.code == bool(lost)
+    named = "not restored: optimizer state" if lost else "does what the whole run did, in 2 steps"
+    assert named in ran.out
+
+
 def test_a_law_without_the_arguments_of_its_runs_is_refused(run: Line) -> None:
     ran = run("law", "--whole", "", "accumulate", "train.py")
 

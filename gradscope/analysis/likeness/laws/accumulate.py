@@ -15,6 +15,8 @@ from gradscope.analysis.likeness.laws.gradients import (
     StepGradients,
     SteppedGradients,
     common_factor,
+    differs,
+    other_start,
     pairs_of,
     precision,
 )
@@ -95,21 +97,6 @@ def accumulation(whole: Trace, parts: Trace) -> Accumulation:
             break
         tolerance *= LATER
     return Accumulation(steps, compared, small, precise, "", first)
-
-
-def other_start(one: SteppedGradients, other: SteppedGradients) -> str:
-    """The first parameter that is not the same before the first step of both runs."""
-    for first, second in zip(one.steps[:1], other.steps[:1], strict=False):
-        starts = one.starts(first), other.starts(second)
-        for tensor, a, b in zip(first.tensors, *starts, strict=False):
-            if any(x != y for x, y in zip(a, b, strict=True) if x and y):
-                return one.name(tensor)
-    return ""
-
-
-def differs(pair: GradientPair, tolerance: float) -> bool:
-    """Whether two gradients are not the same."""
-    return not pair.small and not (pair.scaled and abs(pair.factor - 1) <= tolerance)
 
 
 def _differ(

@@ -156,6 +156,7 @@ class SteppedGradients:
 class GradientPair:
     """The gradient of one parameter in both runs."""
 
+    place: int  # of the parameter in its optimizer
     name: str
     norms: tuple[float, float]  # NaN: no gradient arrived
     factor: float  # of the second norm to the first; NaN: it has none
@@ -170,10 +171,10 @@ def pairs_of(
     sides = one.values, other.values
     least = [tolerance * _rms_of_all(side.values()) for side in sides]
     found = []
-    for name, a, b in zip(names, one.tensors, other.tensors, strict=False):
+    for place, (name, a, b) in enumerate(zip(names, one.tensors, other.tensors, strict=False)):
         pair = sides[0].get(a), sides[1].get(b)
         if pair != (None, None):
-            found.append(_pair(name, pair, least, tolerance))
+            found.append(_pair((place, name), pair, least, tolerance))
     return tuple(found)
 
 
@@ -184,17 +185,20 @@ def _rms_of_all(values: Iterable[Value]) -> float:
 
 
 def _pair(
-    name: str, pair: tuple[Value | None, Value | None], least: list[float], tolerance: float
+    whose: tuple[int, str],
+    pair: tuple[Value | None, Value | None],
+    least: list[float],
+    tolerance: float,
 ) -> GradientPair:
     one, other = pair
     if one is None or other is None:
         norms = tuple(math.nan if each is None else each.norm for each in pair)
-        return GradientPair(name, (norms[0], norms[1]), math.nan, scaled=False)
+        return GradientPair(*whose, (norms[0], norms[1]), math.nan, scaled=False)
     norms = one.norm, other.norm
     if one.rms <= least[0] and other.rms <= least[1] and _is_finite(one) and _is_finite(other):
-        return GradientPair(name, norms, math.nan, scaled=True, small=True)
+        return GradientPair(*whose, norms, math.nan, scaled=True, small=True)
     factor = other.norm / one.norm if one.norm else math.nan
-    return GradientPair(name, norms, factor, scaled=_is_scaled(one, other, factor, tolerance))
+    return GradientPair(*whose, norms, factor, scaled=_is_scaled(one, other, factor, tolerance))
 
 
 def _is_finite(value: Value) -> bool:
@@ -225,3 +229,18 @@ def common_factor(pairs: Iterable[GradientPair], tolerance: float) -> float:
     factor = norms[1] / norms[0]
     same = all(abs(pair.factor - factor) <= 2 * tolerance * factor for pair in known)
     return factor if same else math.nan
+
+
+def other_start(one: SteppedGradients, other: SteppedGradients) -> str:
+    """The first parameter that is not the same before the first step of both runs."""
+    for first, second in zip(one.steps[:1], other.steps[:1], strict=False):
+        starts = one.starts(first), other.starts(second)
+        for tensor, a, b in zip(first.tensors, *starts, strict=False):
+            if any(x != y for x, y in zip(a, b, strict=True) if x and y):
+                return one.name(tensor)
+    return ""
+
+
+def differs(pair: GradientPair, tolerance: float) -> bool:
+    """Whether two gradients are not the same."""
+    return not pair.small and not (pair.scaled and abs(pair.factor - 1) <= tolerance)

@@ -68,6 +68,8 @@ class LawArguments:
     cause: bool = True
     whole: str | None = None
     parts: str | None = None
+    save: str | None = None
+    resume: str | None = None
 
     def required(self, *names: str) -> list[str]:
         """The arguments of these runs; an error if one is missing."""
