@@ -21,11 +21,11 @@ from gradscope.analysis.likeness.laws.gradients import (
 )
 from gradscope.trace.schema import (
     NONE,
+    Compilation,
     GraphBreak,
     Op,
     ParameterSummary,
     Phase,
-    Region,
     RegionOp,
     StepSummary,
 )
@@ -61,7 +61,7 @@ class CompiledDiffers:
 class CompiledRun:
     """A compiled run, and the same one without compilation."""
 
-    regions: int
+    compilations: int
     breaks: int
     steps: int
     gradients: int
@@ -79,7 +79,7 @@ class CompiledRun:
 def compiled_run(eager: Trace, compiled: Trace) -> CompiledRun:
     """Compare the first steps of a run without compilation and with it."""
     runs = SteppedGradients(eager), SteppedGradients(compiled)
-    counts = len(compiled.table(Region)), len(compiled.table(GraphBreak))
+    counts = len(compiled.table(Compilation)), len(compiled.table(GraphBreak))
     precise = precision(eager, compiled)
     other = other_start(*runs) if counts[0] else ""
     gradients, small, steps, first = 0, 0, 0, None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -157,8 +156,11 @@ def random_state_kept(torch: Any) -> Iterator[None]:
         np.random.set_state(states[1])  # noqa: NPY002
 
 
-def run_program(notes: str, on: str, module: str, script: str, *arguments: str) -> None:
-    """Run a script in this process, and write each checked call into a file, as JSON."""
+def run_program(notes: str, on: str, module: str, script: str, *arguments: str) -> int:
+    """Run a script in this process, and write each checked call into a file, as JSON.
+
+    Returns the script's exit code.
+    """
     from gradscope.record.run_script import TraceOptions, run_script
 
     def report(call: EvalCall) -> None:
@@ -169,4 +171,4 @@ def run_program(notes: str, on: str, module: str, script: str, *arguments: str) 
         CalledTwice(import_module("torch"), report).install()
 
     options = TraceOptions(script, arguments, module=bool(module), on=on, unrecorded=begin)
-    sys.exit(run_script(options).code)
+    return run_script(options).code

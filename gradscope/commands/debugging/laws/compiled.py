@@ -7,7 +7,7 @@ from gradscope.commands.debugging.laws.held import BACKENDS, COMPILED, EAGER
 from gradscope.commands.debugging.laws.runs import LawArguments, Program, Verdict, run, say
 from gradscope.commands.options.output import load
 from gradscope.scene.timeline.laws.compiled_answer import compiled_answer
-from gradscope.trace.schema import Region
+from gradscope.trace.schema import Compilation
 from gradscope.trace.trace import Trace
 
 
@@ -15,7 +15,7 @@ def of_program(program: Program, arguments: LawArguments) -> Verdict:
     """Run a program as it is, and if it compiles anything, again with compilation switched off."""
     say("run with compilation")
     compiled = load(run(program, 1, COMPILED).trace)
-    if not len(compiled.table(Region)):
+    if not len(compiled.table(Compilation)):
         return of_traces(compiled, compiled)
     say("run with compilation switched off")
     eager = load(run(program, 2, EAGER).trace)

@@ -25,7 +25,7 @@ def of_program(program: Program, _: LawArguments) -> Verdict:
 START = """
 import sys
 from gradscope.commands.debugging.laws.called_twice import run_program
-run_program(*sys.argv[1:])
+sys.exit(run_program(*sys.argv[1:]))
 """
 
 

@@ -55,7 +55,7 @@ SAME_RANDOM = (
 
 
 def _title(found: CompiledRun) -> str:
-    if not found.regions:
+    if not found.compilations:
         return "nothing to compare: the program compiles nothing with torch.compile"
     if found.other_start:
         return f"cannot be compared: {found.other_start} is not the same before the first step"
@@ -85,9 +85,9 @@ def _why(first: CompiledDiffers, backend: str | None) -> Iterator[str]:
 
 
 def _compared(found: CompiledRun) -> Iterator[str]:
-    breaks = f" with {plural(found.breaks, 'graph break')}" if found.breaks else ""
+    breaks = f" and {plural(found.breaks, 'graph break')}" if found.breaks else ""
     yield (
-        f"{plural(found.steps, 'step')} of {plural(found.regions, 'compiled graph')}{breaks}: "
+        f"{plural(found.steps, 'step')} with {plural(found.compilations, 'compilation')}{breaks}: "
         "losses, and how far parameters move"
     )
     yield f"{plural(found.gradients, 'gradient')}, before clipping: min, max, mean and norm"

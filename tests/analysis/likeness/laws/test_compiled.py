@@ -11,7 +11,7 @@ from gradscope.analysis.identity.sites import Site
 from gradscope.analysis.likeness.laws.compiled import CompiledDiffers, CompiledRun, compiled_run
 from gradscope.analysis.likeness.laws.gradients import Precision
 from gradscope.scene.timeline.laws.compiled_answer import compiled_answer
-from gradscope.trace.schema import Region
+from gradscope.trace.schema import Compilation
 from tests.analysis.likeness.engines import on_gradscope, on_pytorch
 
 
@@ -60,7 +60,7 @@ def test_a_compiled_run_that_computes_the_same_keeps_the_law() -> None:
 
     assert found.first is None
     assert not found.is_broken
-    assert (found.regions, found.steps, found.gradients) == (1, 2, 2 * 6)
+    assert (found.compilations, found.steps, found.gradients) == (1, 2, 2 * 6)
     assert "compute the same, in 2 steps" in compiled_answer(found).title
 
 
@@ -92,7 +92,7 @@ def test_a_program_that_compiles_nothing_is_said_to_have_nothing_to_compare() ->
 
     found = compiled_run(trace, trace)
 
-    assert (len(trace.table(Region)), found.is_broken) == (0, False)
+    assert (len(trace.table(Compilation)), found.is_broken) == (0, False)
     assert "compiles nothing" in compiled_answer(found).title
 
 
