@@ -140,7 +140,7 @@ class CalledTwice:
 
 def random_states() -> dict[str, str]:
     """The states of the generators of Python and NumPy, by their names."""
-    state = np.random.get_state()  # noqa: NPY002  the program's own
+    state: Any = np.random.get_state()  # noqa: NPY002  the program's own
     return {"Python": repr(random.getstate()), "NumPy": repr((state[1].tobytes(), state[2:]))}
 
 

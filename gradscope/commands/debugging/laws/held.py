@@ -229,7 +229,7 @@ def with_backend(name: str) -> Held:
 
     def begin(note: Callable[[str], None]) -> None:
         same_random_numbers(note)
-        torch = import_module("torch")
+        torch: Any = import_module("torch")
         compile_with = torch.compile
 
         @wraps(compile_with)
