@@ -19,7 +19,7 @@ def resume_answer(found: Resumed) -> Answer:
     loads = [f"a module's state is loaded at {site}" for site in found.loads if site.place]
     return Answer(
         title,
-        facts=(("the resumed run begins", begins),),
+        facts=(("resumed at", begins),),
         sections=filled(
             *(Topic(each.what, tuple(_lost_lines(each))) for each in found.lost),
             Topic("lines", tuple(loads)),
