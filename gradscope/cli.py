@@ -112,6 +112,8 @@ _add(verify, "gradscope verify trace.json")
 _add(
     law,
     "gradscope law determinism train.py --epochs 1",
+    "gradscope law eval train.py",
+    "gradscope law --whole '-b 32' --parts '-b 8 -a 4' accumulate train.py",
     context_settings={"allow_interspersed_args": False},
     no_args_is_help=True,
 )

@@ -23,8 +23,10 @@ def diff(
     law: Annotated[
         str | None,
         typer.Option(
-            help="Show where a law is broken: determinism (two runs that should be the same) or "
-            "resume (a whole run, and one that was resumed from its checkpoint).",
+            help="Show where a law is broken: determinism (two runs that should be the same), "
+            "resume (a whole run, and one that was resumed from its checkpoint), accumulate "
+            "(a run with whole batches, and one with parts of them) or compiled (a run without "
+            "compilation, and one with it).",
             metavar="LAW",
         ),
     ] = None,

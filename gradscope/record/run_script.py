@@ -107,6 +107,7 @@ class TraceOptions:
     keeps_arguments: bool = True
     debugger: ScriptDebugger | None = None
     ends: bool = False  # the process ends with the script
+    unrecorded: Callable[[], None] | None = None  # called before it; nothing is recorded then
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +171,8 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
             return Outcome(_shown(program).code)
         argv[0] = program.name
         main.__dict__.update(program.attributes)
-        if ranks is not None and rank.number not in ranks:
-            return Outcome(_run(program, main.__dict__, exits, _nothing).code)
+        if options.unrecorded is not None or (ranks is not None and rank.number not in ranks):
+            return Outcome(_run(program, main.__dict__, exits, options.unrecorded or _nothing).code)
         source = program.attributes.get("__file__")
         rank = writing_to(options.output)
         output = rank.file(options.output)
@@ -181,9 +182,8 @@ def run_script(options: TraceOptions, say: Callable[[str], None] = lambda _: Non
         stops = options.debugger
         places = stops.places if stops is not None and stops.at_places else None
         recording = Recording(writer, settings, engine, places)
-        chosen = choice(options.on)
         if rank.number == min(ranks or {0}):
-            for line in filter(None, (chosen, rank.said(options.output))):
+            for line in filter(None, (choice(options.on), rank.said(options.output))):
                 say(line)
         return _recorded(program, main, recording, writer, exits, options)
 

@@ -65,6 +65,7 @@ CATCHES_EVERYTHING = frozenset(
         "record/script/exits.py",  # what a script wants done at its end
         "record/process/children/started_ranks.py",  # a fault of ours: the rank runs unrecorded
         "record/run_script.py",  # the script itself
+        "commands/debugging/laws/called_twice.py",  # a module of the script, and copies of it
         "record/script/tracebacks.py",  # its excepthook
         "runtime/_utils.py",  # the constructor of an error of the user's
         "runtime/core/autograd/engine/engine.py",

@@ -1,29 +1,25 @@
 """`gradscope law`: run a program as often as a law needs, and say where it is broken."""
 
-import sys
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from gradscope.commands.options.arguments import Plain, Width
-from gradscope.commands.options.output import load, safe, terminal, write_bytes
+from gradscope.commands.options.output import load, terminal, write_bytes
 from gradscope.commands.options.what_to_record import IsModule, On
 from gradscope.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gradscope.analysis.likeness.laws.determinism import Determinism
-    from gradscope.commands.debugging.laws.held import Held
-    from gradscope.commands.debugging.laws.runs import Program, Run
-    from gradscope.scene.answers.answer import Answer
-    from gradscope.scene.timeline.law_answer import LawCause
+    from gradscope.commands.debugging.laws.runs import Verdict
 
-LAWS = ("determinism",)
-"""Laws for which the program is run."""
+LAWS = ("determinism", "eval", "compiled", "accumulate", "resume")
+"""Laws for which a program is run: each is a file of `laws/` with `of_program`."""
 
-RESUME = "resume"
-"""A law of two traces: only the user knows how the program is resumed."""
+LAWS_OF_TRACES = ("determinism", "resume", "accumulate", "compiled")
+"""Laws that two traces can show: their files have `of_traces`."""
 
 Law = Annotated[str, typer.Argument(metavar="LAW", help=f"What must hold: {', '.join(LAWS)}.")]
 Script = Annotated[
@@ -36,8 +32,41 @@ FindsCause = Annotated[
     bool,
     typer.Option(
         "--cause/--no-cause",
-        help="If the runs differ, run the program again with one thing held equal after another "
-        "(seeds, time, hashes, addresses, threads), to find the cause.",
+        help="If runs differ, run the program again to find the cause: with one thing held equal "
+        "after another (seeds, time, hashes, addresses, threads), or with other backends.",
+    ),
+]
+Whole = Annotated[
+    str | None,
+    typer.Option(
+        help="Further arguments of the script: for accumulate, for a run with whole batches, as in "
+        "'--batch 32'; for resume, for a run that is not stopped (default: none).",
+        metavar="ARGS",
+    ),
+]
+Parts = Annotated[
+    str | None,
+    typer.Option(
+        help="For accumulate: further arguments for a run with the same batches in parts, as in "
+        "'--batch 8 --accumulate 4'.",
+        metavar="ARGS",
+    ),
+]
+
+Save = Annotated[
+    str | None,
+    typer.Option(
+        help="For resume: further arguments for a run that stops early and saves a checkpoint, as "
+        "in '--steps 50 --save half.pt'.",
+        metavar="ARGS",
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        help="For resume: further arguments for a run that goes on from there to the same end, as "
+        "in '--resume half.pt'.",
+        metavar="ARGS",
     ),
 ]
 
@@ -49,56 +78,46 @@ def law(
     on: On = "auto",
     keep: Kept = None,
     cause: FindsCause = True,
+    whole: Whole = None,
+    parts: Parts = None,
+    save: Save = None,
+    resume: Resume = None,
     json: Annotated[bool, typer.Option("--json", help="Write the answer as JSON.")] = False,
     plain: Plain = False,
     width: Width = None,
 ) -> None:
-    """Run a program twice, and show where the runs differ."""
-    _check(name)
+    """Run a program, mostly twice, and show where it breaks a law."""
+    _check(name, LAWS)
     if script[0].startswith("-"):
         raise UsageError(f"options go before the law: gradscope law {script[0]} … {name} …")
-    from gradscope.commands.debugging.laws.runs import Program
-    from gradscope.scene.timeline.law_answer import law_answer
+    from gradscope.commands.debugging.laws.runs import LawArguments, Program
 
     with TemporaryDirectory(prefix="gradscope-law-") as folder:
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
         program = Program(tuple(script), module, on, (keep or Path(folder)).absolute())
-        found, runs, why = _determinism(program, looks=cause)
-    codes = runs[0].code, runs[1].code
-    asked, shown = (name, " ".join(script)), _LawOutput(json, plain, width)
-    _show(law_answer(found, codes, why), asked, shown, broken=_is_broken(found, codes))
+        arguments = LawArguments(cause, whole, parts, save, resume)
+        verdict = _law(name).of_program(program, arguments)
+    _show(verdict, (name, " ".join(script)), _LawOutput(json, plain, width))
 
 
 def of_traces(
     name: str, paths: tuple[Path, Path], *, json: bool, plain: bool, width: int | None
 ) -> None:
     """Show where two traces break a law."""
-    from gradscope.analysis.likeness.laws.determinism import determinism
-    from gradscope.analysis.likeness.laws.resume import resumed
-    from gradscope.scene.timeline.law_answer import law_answer, resume_answer
-
-    _check(name, (*LAWS, RESUME))
-    one, other = load(paths[0]), load(paths[1])
-    asked = name, f"{paths[0]} {paths[1]}"
-    shown = _LawOutput(json, plain, width)
-    if name == RESUME:
-        states = resumed(one, other)
-        _show(resume_answer(states), asked, shown, broken=bool(states.lost))
-    else:
-        found = determinism(one, other)
-        codes = int(one.meta.get("exit_code", 0)), int(other.meta.get("exit_code", 0))
-        _show(law_answer(found, codes, None), asked, shown, broken=_is_broken(found, codes))
+    _check(name, LAWS_OF_TRACES)
+    verdict = _law(name).of_traces(load(paths[0]), load(paths[1]))
+    _show(verdict, (name, f"{paths[0]} {paths[1]}"), _LawOutput(json, plain, width))
 
 
-def _is_broken(found: "Determinism", codes: tuple[int, int]) -> bool:
-    """Whether two runs differ in what they did, or in how they ended."""
-    return found.first is not None or codes[0] != codes[1]
+def _law(name: str) -> Any:
+    """The file of a law, which is imported only if it is used."""
+    return import_module(f"gradscope.commands.debugging.laws.{name}")
 
 
-def _check(name: str, laws: tuple[str, ...] = LAWS) -> None:
+def _check(name: str, laws: tuple[str, ...]) -> None:
     if name not in laws:
-        raise UsageError(f"unknown law '{name}'; choose {' or '.join(laws)}")
+        raise UsageError(f"unknown law '{name}'; choose {', '.join(laws[:-1])} or {laws[-1]}")
 
 
 class _LawOutput(NamedTuple):
@@ -109,91 +128,14 @@ class _LawOutput(NamedTuple):
     width: int | None
 
 
-def _show(answer: "Answer", asked: tuple[str, str], shown: _LawOutput, *, broken: bool) -> None:
+def _show(verdict: "Verdict", asked: tuple[str, str], shown: _LawOutput) -> None:
     """Write the answer, and exit with 1 if the law is broken."""
     from gradscope.render.views.answers import answer_json, answer_lines
 
     if shown.json:
-        write_bytes(f"{answer_json(answer, *asked)}\n".encode())
+        write_bytes(f"{answer_json(verdict.answer, *asked)}\n".encode())
     else:
         out = terminal(plain=shown.plain, width=shown.width)
-        out.show(answer_lines(answer, out.width, out.charset))
-    if broken:
+        out.show(answer_lines(verdict.answer, out.width, out.charset))
+    if verdict.broken:
         raise typer.Exit(ExitCode.FOUND)
-
-
-def _determinism(
-    program: "Program", *, looks: bool
-) -> "tuple[Determinism, tuple[Run, Run], LawCause | None]":
-    """The comparison of two runs, and the cause of their difference."""
-    from gradscope.commands.debugging.laws.runs import run
-
-    _say("first run")
-    one = run(program, 1)
-    _say("second run")
-    runs = one, run(program, 2)
-    found = _compared(runs)
-    if found.first is None or not looks:
-        return found, runs, None
-    return found, runs, _cause(program, found)
-
-
-def _cause(program: "Program", found: "Determinism") -> "LawCause":
-    """What must be held equal for the difference to go, found by trying."""
-    from gradscope.commands.debugging.laws.held import EVERY
-    from gradscope.scene.timeline.law_answer import LawCause
-
-    tried = []
-    for held in EVERY:
-        if not held.works:
-            continue
-        tried.append(held.name)
-        runs = _held_runs(program, held)
-        pairs = [_compared((runs[0], other)) for other in runs[1:]]
-        if pairs and all(_is_later(each, found) for each in pairs):
-            lines = tuple(dict.fromkeys(_lines(runs[0])))
-            return LawCause(held.cause, held.advice, lines, tuple(tried), pairs[0].first)
-    return LawCause("", "", (), tuple(tried), None)
-
-
-def _held_runs(program: "Program", held: "Held") -> "list[Run]":
-    """Runs with one thing held equal; only one, if the program does not use that thing.
-
-    Where its use cannot be noted there is a third run: two may be the same by chance.
-    """
-    from gradscope.commands.debugging.laws.runs import run
-
-    notes = held.begin is not None
-    runs: list[Run] = []
-    for number in (1, 2) if notes else (1, 2, 3):
-        _say(f"run {number} with {held.name} held equal")
-        runs.append(run(program, number, held))
-        if notes and not runs[0].noted:
-            break
-    return runs
-
-
-def _is_later(held: "Determinism", found: "Determinism") -> bool:
-    """Whether runs no longer differ where they did."""
-    if held.first is None or found.first is None:
-        return held.first is None
-    one, other = (
-        (each.what, each.module, each.site.place, each.step) for each in (held.first, found.first)
-    )
-    return one != other and held.place > found.place
-
-
-def _lines(run: "Run") -> list[str]:
-    here = str(Path.cwd())
-    return [f"{what} at {place.removeprefix(f'{here}/')}" for what, place in run.noted]
-
-
-def _compared(runs: "tuple[Run, Run]") -> "Determinism":
-    from gradscope.analysis.likeness.laws.determinism import determinism
-
-    return determinism(load(runs[0].trace), load(runs[1].trace))
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"gradscope: {safe(text)}\n")
-    sys.stderr.flush()

@@ -23,11 +23,14 @@ ATOMIC = frozenset({
 """Operations that add from several threads in an order that is not fixed, on some devices."""
 
 
+DRAWS = "it draws random numbers"
+
+
 def known(name: str, module: str) -> str:
     """Why an operation, or the node of one, may differ between runs; "" if nothing is known."""
     stem = name.partition(".")[0].rstrip("0123456789_")
     if stem in RANDOM or "(Dropout" in module:
-        return "it draws random numbers"
+        return DRAWS
     if stem in ATOMIC or stem.removesuffix("Backward") in ATOMIC:
         return "on some devices its threads add in an order that is not fixed"
     return ""

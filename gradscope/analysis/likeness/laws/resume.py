@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from gradscope.analysis.identity.sites import Site
@@ -65,8 +67,15 @@ class StepStates:
         return [row.step for row in self.trace.rows(StepSummary) if row.step in stepped]
 
     def leaves(self, step: int, *, trained: bool) -> Mapping[str, tuple[Any, ...]]:
-        """The first value of each leaf in a step: of parameters, or of other tensors."""
-        return self._leaves.get((step, trained), {})
+        """Of parameters, the last value before a step; of other leaves, the first one in it."""
+        if not trained:
+            return self._data.get(step, {})
+        end = next((act.t for act in self.trace.once(Acts).of(StepAct) if act.step == step), 0)
+        return {
+            name: values[before - 1][1]
+            for name, values in self._parameters.items()
+            if (before := bisect_left(values, end, key=itemgetter(0)))
+        }
 
     def sizes(self, step: int) -> Mapping[str, float]:
         """The norm of each parameter before a step, with few digits, as its optimizer saw it."""
@@ -79,18 +88,29 @@ class StepStates:
         return found
 
     @cached_property
-    def _leaves(self) -> Mapping[tuple[int, bool], dict[str, tuple[Any, ...]]]:
+    def _data(self) -> Mapping[int, dict[str, tuple[Any, ...]]]:
+        found: dict[int, dict[str, tuple[Any, ...]]] = {}
+        for name, row, said in self._leaves(trained=False):
+            found.setdefault(row.step, {}).setdefault(name, said)
+        return found
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, list[tuple[int, tuple[Any, ...]]]]:
+        """The values of each parameter, with their times: there is one where it has changed."""
+        found: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        for name, row, said in self._leaves(trained=True):
+            found.setdefault(name, []).append((row.t, said))
+        return found
+
+    def _leaves(self, *, trained: bool) -> Iterator[tuple[str, Value, tuple[Any, ...]]]:
         table = self.trace.table(Tensor)
-        found: dict[tuple[int, bool], dict[str, tuple[Any, ...]]] = {}
-        for row in self.trace.rows(Value):
+        for row in sorted(self.trace.rows(Value), key=lambda row: row.t):
             if row.place == Place.LEAF and row.node == NONE and table.has(row.tensor):
                 leaf = table.row(row.tensor)
-                name = leaf.name or f"a tensor {leaf.dtype} {list(leaf.shape)}"
-                numbers = row.min, row.max, row.mean, row.norm
-                said = (row.count, row.nan, row.zero, *map(repr, numbers))
-                of_step = found.setdefault((row.step, leaf.requires_grad), {})
-                of_step.setdefault(name, said)
-        return found
+                if leaf.requires_grad == trained:
+                    name = leaf.name or f"a tensor {leaf.dtype} {list(leaf.shape)}"
+                    numbers = row.min, row.max, row.mean, row.norm
+                    yield name, row, (row.count, row.nan, row.zero, *map(repr, numbers))
 
     def rates(self, step: int) -> list[tuple[float, ...]]:
         """The learning rates of each step of an optimizer in this step."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -204,6 +205,46 @@ EVERY = (
 )
 """What is held equal, one after another, until two runs no longer differ."""
 
+
+def same_random_numbers(note: Callable[[str], None]) -> None:
+    """Seed all, and let compiled code draw random numbers as PyTorch does."""
+    seed_all(note)
+    with suppress(ImportError):
+        import_module("torch._inductor.config").fallback_random = True  # type: ignore[attr-defined]
+
+
+SAME_HASHES = ("PYTHONHASHSEED", "0")
+SEEDS = Held("seeds", "", "", variables=(SAME_HASHES,), begin=seed_all)
+"""For runs with other arguments: they draw the same numbers, though the program does not seed."""
+
+COMPILED = Held("compiled", "", "", variables=(SAME_HASHES,), begin=same_random_numbers)
+EAGER = Held(
+    "eager", "", "", variables=(SAME_HASHES, ("TORCH_COMPILE_DISABLE", "1")), begin=seed_all
+)
+"""The same for runs with compilation, and without it."""
+
+
+def with_backend(name: str) -> Held:
+    """A run in which everything is compiled with this backend."""
+
+    def begin(note: Callable[[str], None]) -> None:
+        same_random_numbers(note)
+        torch: Any = import_module("torch")
+        compile_with = torch.compile
+
+        @wraps(compile_with)
+        def compile(model: Any = None, **options: Any) -> Any:
+            kept = {name: options[name] for name in ("fullgraph", "dynamic") if name in options}
+            return compile_with(model, backend=name, **kept)
+
+        torch.compile = compile
+
+    return Held(f"backend-{name}", "", "", variables=(SAME_HASHES,), begin=begin)
+
+
+BACKENDS = tuple(map(with_backend, ("eager", "aot_eager")))
+"""From the one that does least: which part of compilation makes a difference."""
+
 NOTHING = "nothing"
 """Stands for no held thing in the arguments of a child process."""
 
@@ -216,7 +257,9 @@ def prepared(arguments: list[str]) -> list[str]:
     from gradscope.record.acts.numbers.summaries.step_summaries import measure_every_step
 
     name, notes, *command = arguments
-    held = next((each for each in EVERY if each.name == name), None)
+    held = next(
+        (each for each in (*EVERY, SEEDS, COMPILED, EAGER, *BACKENDS) if each.name == name), None
+    )
     measure_every_step()
     if held is not None and held.begin is not None:
         held.begin(lines_noted(Path(notes)))

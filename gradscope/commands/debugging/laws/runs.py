@@ -3,13 +3,18 @@
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gradscope.commands.debugging.laws.held import NOTHING, Held
-from gradscope.errors import RecordingError
+from gradscope.commands.options.output import safe
+from gradscope.errors import RecordingError, UsageError
+from gradscope.scene.answers.answer import Answer
 
 TAIL = 12
 """Number of last lines of a failed run that are shown."""
@@ -44,6 +49,65 @@ class Run:
     output: str  # what it printed
 
 
+class Ended(NamedTuple):
+    """The end of a process: its exit code, and what it printed."""
+
+    code: int
+    output: str
+
+    @property
+    def end(self) -> str:
+        """The last lines that it printed."""
+        return "\n".join(self.output.splitlines()[-TAIL:])
+
+
+@dataclass(frozen=True)
+class LawArguments:
+    """What the command line says about a law: which further runs, and arguments of the script."""
+
+    cause: bool = True
+    whole: str | None = None
+    parts: str | None = None
+    save: str | None = None
+    resume: str | None = None
+
+    def required(self, *names: str) -> list[str]:
+        """The arguments of these runs; an error if one is missing."""
+        given = {name: getattr(self, name) for name in names}
+        for name, each in given.items():
+            if each is None:
+                raise UsageError(
+                    f"--{name} is missing: further arguments of the script for this run, which may "
+                    "be ''"
+                )
+        return list(given.values())
+
+
+class Verdict(NamedTuple):
+    """The answer about a law, and whether it is broken."""
+
+    answer: Answer
+    broken: bool
+
+
+def say(text: str) -> None:
+    """Say on stderr what runs now."""
+    sys.stderr.write(f"gradscope: {safe(text)}\n")
+    sys.stderr.flush()
+
+
+def run_with(program: Program, number: int, arguments: str, held: Held | None = None) -> Run:
+    """Run a program with further arguments, as one writes them in a shell; it must end with 0."""
+    say(f"run with {arguments or 'no further arguments'}")
+    script = *program.script, *shlex.split(arguments)
+    ran = run(replace(program, script=script), number, held)
+    if ran.code:
+        raise RecordingError(
+            f"the program ended with {ran.code}: {Ended(ran.code, ran.output).end}"
+        )
+    return ran
+
+
 def run(program: Program, number: int, held: Held | None = None) -> Run:
     """Run a program in a new process, and record it. Its output is kept, not shown.
 
@@ -54,33 +118,42 @@ def run(program: Program, number: int, held: Held | None = None) -> Run:
     trace, notes = program.folder / f"{name}.json", program.folder / f"{name}.notes"
     for each in (trace, notes):
         each.unlink(missing_ok=True)
-    command = [
-        sys.executable, "-c", START, NOTHING if held is None else held.name, str(notes),
+    given = (
+        NOTHING if held is None else held.name, str(notes),
         "--quiet", "--level", "values", "--on", program.on, "-o", str(trace),
         *(["-m"] if program.module else []), *program.script,
-    ]  # fmt: skip
+    )  # fmt: skip
+    variables = {HASHES: program.hashes[number % 2], **os.environ}
+    variables |= dict(held.variables if held else ())
+    ended = started(program, name, START, given, variables, None if held is None else held.prepare)
+    if not trace.exists():
+        raise RecordingError(
+            f"the program ended with {ended.code} before it was recorded: {ended.end}"
+        )
+    return Run(trace, ended.code, tuple(_read(notes)), ended.output)
+
+
+def started(
+    program: Program,
+    name: str,
+    start: str,
+    given: Sequence[str],
+    variables: Mapping[str, str],
+    prepare: Callable[[], None] | None = None,
+) -> Ended:
+    """Run Python code in a new process that runs the program, and wait for its end."""
     with (program.folder / f"{name}.out").open("wb+") as out:
         ended = subprocess.run(  # noqa: S603  the user's own program
-            command,
+            [sys.executable, "-c", start, *given],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={
-                HASHES: program.hashes[number % 2],
-                **os.environ,
-                **dict(held.variables if held else ()),
-            },
-            preexec_fn=None if held is None else held.prepare,
+            env={**os.environ, **variables},
+            preexec_fn=prepare,
             check=False,
         )
         out.seek(0)
-        output = out.read().decode(errors="replace")
-    if not trace.exists():
-        last = "\n".join(output.splitlines()[-TAIL:])
-        raise RecordingError(
-            f"the program ended with {ended.returncode} before it was recorded: {last}"
-        )
-    return Run(trace, ended.returncode, tuple(_read(notes)), output)
+        return Ended(ended.returncode, out.read().decode(errors="replace"))
 
 
 START = """

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.analysis.likeness.laws.resume import Resumed, resumed
+from gradscope.analysis.likeness.laws.resume import Resumed, StepStates, resumed
 from gradscope.errors import UsageError
+from gradscope.trace.schema import Act, Place, StepAct, Tensor, Value
 from tests.analysis.likeness.engines import on_gradscope, on_pytorch
+from tests.shared.by_hand import trace_of
 
 Record = Callable[[Callable[[Any], Any]], Any]
 STEPS, CUT = 4, 2
@@ -130,3 +132,26 @@ def test_a_longer_second_run_is_refused() -> None:
 
     with pytest.raises(UsageError, match="must be the run that was resumed"):
         resumed(on_gradscope(program(1), "values"), on_gradscope(program(2), "values"))
+
+
+def test_a_parameter_has_the_value_before_a_step_though_it_is_measured_after_the_one_before() -> (
+    None
+):
+    def value(id: int, step: int, t: int, norm: float) -> Value:
+        return Value(id=id, place=Place.LEAF, tensor=1, step=step, t=t, norm=norm)
+
+    trace = trace_of(
+        Tensor(1, requires_grad=True, name="weight"),
+        *(
+            row
+            for n in (0, 1)
+            for row in (Act(id=n, kind="step", step=n, t=10 + 10 * n), StepAct(n))
+        ),
+        value(0, 0, 5, 1.0),
+        value(1, 0, 11, 2.0),
+        value(2, 1, 21, 3.0),
+    )
+
+    before = [StepStates(trace).leaves(step, trained=True)["weight"][-1] for step in (0, 1)]
+
+    assert before == ["1.0", "2.0"]

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from gradscope.commands.debugging.laws.held import EVERY, Held
-from tests.cli.conftest import Line
+from tests.cli.conftest import Line, Ran
 
 PROGRAM = """\
 import {module}
@@ -75,6 +75,86 @@ def test_traces_are_compared_by_the_same_law(run: Line) -> None:
 
     assert (same.code, other.code) == (0, 1)
     assert "two runs differ, first in" in other.out
+
+
+PARTS = """\
+import sys
+import torch
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+x, number = torch.randn(8, 4), int(sys.argv[1])
+for part in x.chunk(number):
+    (layer(part).square().mean() / float(sys.argv[2])).backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_runs_with_further_arguments_show_gradients_of_parts(run: Line) -> None:
+    Path("train.py").write_text(PARTS, encoding="utf-8")
+
+    def accumulate(parts: str) -> Ran:
+        said = "law", "--on", "gradscope", "--whole", "1 1", "--parts", parts
+        return run(*said, "accumulate", "train.py")
+
+    divided, added = accumulate("4 4"), accumulate("4 1")
+    failed = accumulate("none 1")
+
+    assert (divided.code, added.code) == (0, 1)
+    assert "same gradients as whole batches, in 1 step" in divided.out
+    assert "the gradients of the parts are 4 times those of the whole batch" in added.out
+    assert failed.code == 2
+    assert "ValueError" in failed.err
+
+
+RESUMED = """\
+import sys
+import torch
+
+begin, end, lost = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+if begin:
+    state = torch.load("half.pt")
+    layer.load_state_dict(state["layer"])
+    if lost != "optimizer":
+        optimizer.load_state_dict(state["optimizer"])
+for step in range(begin, end):
+    optimizer.zero_grad()
+    layer(torch.full((8, 4), step + 1.0)).square().mean().backward()
+    optimizer.step()
+torch.save({"layer": layer.state_dict(), "optimizer": optimizer.state_dict()}, "half.pt")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["", "optimizer"])
+def test_a_program_is_run_whole_then_stopped_and_resumed(run: Line, lost: str) -> None:
+    Path("train.py").write_text(RESUMED, encoding="utf-8")
+
+    said = "--whole", "0 4 ''", "--save", "0 2 ''", "--resume", f"2 4 '{lost}'"
+    ran = run("law", "--on", "gradscope", *said, "resume", "train.py")
+
+    assert ran.code == bool(lost)
+    named = "not restored: optimizer state" if lost else "does what the whole run did, in 2 steps"
+    assert named in ran.out
+
+
+def test_a_law_without_the_arguments_of_its_runs_is_refused(run: Line) -> None:
+    ran = run("law", "--whole", "", "accumulate", "train.py")
+
+    assert ran.code == 2
+    assert "--parts is missing" in ran.err
+
+
+def test_gradients_of_two_traces_are_compared(run: Line) -> None:
+    ran = run("diff", "--law", "accumulate", "train.json", "train.json")
+
+    assert ran.code == 0
+    assert "no gradient was recorded" in ran.out
 
 
 SHOWN = {

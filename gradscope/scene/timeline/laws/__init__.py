@@ -1,0 +1,1 @@
+"""What `gradscope law` answers: one file for each law."""
