@@ -45,6 +45,8 @@ ROSE, TIMES = 1.5, 3.0
 """A loss jumps to this many times the highest one before; a norm changes by this factor."""
 AFTER = 10
 """Number of steps after a jump that show whether the loss stays up."""
+SEVERAL, OFTEN = 5, 0.01
+"""Number of jumps, and share of the steps, from which on they are usual."""
 AT_ONCE, TINY = 1 << 16, 1e-300
 SLACK, MOST, ENOUGH = 1.0, 4.0, 12.0
 """Of the cumulative sum, in median distances."""
@@ -104,8 +106,8 @@ class EarlySigns:
         found = [
             (_then(losses, at, usual), height, at, usual) for at, height, usual in _jumps(losses)
         ]
-        if not found:
-            return None
+        if not found or len(found) > max(SEVERAL, OFTEN * len(losses)):
+            return None  # where losses jump often, a jump says nothing
         lasting = Then.STAYED, Then.NOT_FINITE
         then, _, at, usual = max(found, key=lambda each: (each[0] in lasting, *each[1:]))
         step, back = with_loss[at], with_loss[max(at - BACK, 0) : at + 1]

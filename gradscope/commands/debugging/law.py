@@ -13,7 +13,7 @@ from gradscope.commands.options.what_to_record import IsModule, On
 from gradscope.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gradscope.commands.debugging.laws.runs import Verdict
+    from gradscope.commands.debugging.laws.runs import LawVerdict
 
 LAWS = ("determinism", "eval", "compiled", "accumulate", "resume")
 """Laws for which a program is run: each is a file of `laws/` with `of_program`."""
@@ -128,7 +128,7 @@ class _LawOutput(NamedTuple):
     width: int | None
 
 
-def _show(verdict: "Verdict", asked: tuple[str, str], shown: _LawOutput) -> None:
+def _show(verdict: "LawVerdict", asked: tuple[str, str], shown: _LawOutput) -> None:
     """Write the answer, and exit with 1 if the law is broken."""
     from gradscope.render.views.answers import answer_json, answer_lines
 

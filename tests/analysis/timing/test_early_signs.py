@@ -56,6 +56,7 @@ def test_a_training_without_a_jump_has_none() -> None:
     assert jump([-n / 10 for n in range(100)]) is None
     assert jump([n / 10 for n in range(100)]) is None
     assert jump([0.0] * 40) is None
+    assert jump([*USUAL, 9.0] * 8) is None  # it jumps often
     noisy = [jump(noise.gamma(4.0, 0.25, 120).tolist()) for _ in range(200)]
     assert sum(each is not None for each in noisy) <= 1
 

@@ -60,7 +60,7 @@ class PartsDiffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulation:
+class PartsOfBatch:
     """A run with whole batches and one with parts, compared."""
 
     steps: int
@@ -76,13 +76,13 @@ class Accumulation:
         return self.first is not None or bool(self.other_start)
 
 
-def accumulation(whole: Trace, parts: Trace) -> Accumulation:
+def accumulation(whole: Trace, parts: Trace) -> PartsOfBatch:
     """Compare the gradients of the first steps of a run with whole batches and one with parts."""
     runs = SteppedGradients(whole), SteppedGradients(parts)
     precise = precision(whole, parts)
     other = other_start(*runs)
     if other:
-        return Accumulation(0, 0, 0, precise, other, None)
+        return PartsOfBatch(0, 0, 0, precise, other, None)
     compared, small, steps, tolerance = 0, 0, 0, precise.tolerance
     first = None
     for number, (one, two) in enumerate(zip(runs[0].steps[:STEPS], runs[1].steps, strict=False)):
@@ -96,7 +96,7 @@ def accumulation(whole: Trace, parts: Trace) -> Accumulation:
             first = _differ(number, (whole, parts), (one, two), pairs, apart, tolerance)
             break
         tolerance *= LATER
-    return Accumulation(steps, compared, small, precise, "", first)
+    return PartsOfBatch(steps, compared, small, precise, "", first)
 
 
 def _differ(

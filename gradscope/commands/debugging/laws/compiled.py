@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gradscope.analysis.likeness.laws.compiled import compiled_run
+from gradscope.analysis.likeness.laws.compilation import compiled_run
 from gradscope.commands.debugging.laws.held import BACKENDS, COMPILED, EAGER
-from gradscope.commands.debugging.laws.runs import LawArguments, Program, Verdict, run, say
+from gradscope.commands.debugging.laws.runs import LawArguments, LawVerdict, Program, run, say
 from gradscope.commands.options.output import load
 from gradscope.scene.timeline.laws.compiled_answer import compiled_answer
 from gradscope.trace.schema import Compilation
 from gradscope.trace.trace import Trace
 
 
-def of_program(program: Program, arguments: LawArguments) -> Verdict:
+def of_program(program: Program, arguments: LawArguments) -> LawVerdict:
     """Run a program as it is, and if it compiles anything, again with compilation switched off."""
     say("run with compilation")
     compiled = load(run(program, 1, COMPILED).trace)
@@ -22,7 +22,7 @@ def of_program(program: Program, arguments: LawArguments) -> Verdict:
     found = compiled_run(eager, compiled)
     finds = found.first is not None and arguments.cause
     backend = _backend(program, eager) if finds else None
-    return Verdict(compiled_answer(found, backend), broken=found.is_broken)
+    return LawVerdict(compiled_answer(found, backend), broken=found.is_broken)
 
 
 def _backend(program: Program, eager: Trace) -> str:
@@ -34,7 +34,7 @@ def _backend(program: Program, eager: Trace) -> str:
     return ""
 
 
-def of_traces(eager: Trace, compiled: Trace) -> Verdict:
+def of_traces(eager: Trace, compiled: Trace) -> LawVerdict:
     """Compare a run without compilation, and one with it."""
     found = compiled_run(eager, compiled)
-    return Verdict(compiled_answer(found), broken=found.is_broken)
+    return LawVerdict(compiled_answer(found), broken=found.is_broken)

@@ -6,24 +6,24 @@ from pathlib import Path
 
 from gradscope.analysis.likeness.laws.determinism import Determinism, determinism
 from gradscope.commands.debugging.laws.held import EVERY, Held
-from gradscope.commands.debugging.laws.runs import LawArguments, Program, Run, Verdict, run, say
+from gradscope.commands.debugging.laws.runs import LawArguments, LawVerdict, Program, Run, run, say
 from gradscope.commands.options.output import load
 from gradscope.scene.timeline.laws.determinism_answer import LawCause, law_answer
 from gradscope.trace.trace import Trace
 
 
-def of_program(program: Program, arguments: LawArguments) -> Verdict:
+def of_program(program: Program, arguments: LawArguments) -> LawVerdict:
     """Run a program twice; if the runs differ, again with one thing after another held equal."""
     found, runs, why = _determinism(program, looks=arguments.cause)
     codes = runs[0].code, runs[1].code
-    return Verdict(law_answer(found, codes, why), broken=_is_broken(found, codes))
+    return LawVerdict(law_answer(found, codes, why), broken=_is_broken(found, codes))
 
 
-def of_traces(one: Trace, other: Trace) -> Verdict:
+def of_traces(one: Trace, other: Trace) -> LawVerdict:
     """Compare two recorded runs."""
     found = determinism(one, other)
     codes = int(one.meta.get("exit_code", 0)), int(other.meta.get("exit_code", 0))
-    return Verdict(law_answer(found, codes, None), broken=_is_broken(found, codes))
+    return LawVerdict(law_answer(found, codes, None), broken=_is_broken(found, codes))
 
 
 def _is_broken(found: Determinism, codes: tuple[int, int]) -> bool:

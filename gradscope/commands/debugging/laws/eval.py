@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from gradscope.commands.debugging.laws.runs import LawArguments, Program, Verdict, say, started
+from gradscope.commands.debugging.laws.runs import LawArguments, LawVerdict, Program, say, started
 from gradscope.errors import RecordingError
 from gradscope.scene.timeline.laws.eval_answer import DiffersAt, EvalCall, eval_answer
 
 
-def of_program(program: Program, _: LawArguments) -> Verdict:
+def of_program(program: Program, _: LawArguments) -> LawVerdict:
     """Run a program once; in it, modules in eval mode are called again."""
     say("run in which forwards in eval mode run twice more")
     notes = program.folder / "run-eval.notes"
@@ -19,7 +19,7 @@ def of_program(program: Program, _: LawArguments) -> Verdict:
     calls = [_read(line) for line in notes.read_text().splitlines()] if notes.exists() else []
     if ended.code and not calls:
         raise RecordingError(f"the program ended with {ended.code}: {ended.end}")
-    return Verdict(eval_answer(calls), broken=any(call.is_broken for call in calls))
+    return LawVerdict(eval_answer(calls), broken=any(call.is_broken for call in calls))
 
 
 START = """

@@ -49,7 +49,7 @@ class Run:
     output: str  # what it printed
 
 
-class Ended(NamedTuple):
+class RunEnd(NamedTuple):
     """The end of a process: its exit code, and what it printed."""
 
     code: int
@@ -83,7 +83,7 @@ class LawArguments:
         return list(given.values())
 
 
-class Verdict(NamedTuple):
+class LawVerdict(NamedTuple):
     """The answer about a law, and whether it is broken."""
 
     answer: Answer
@@ -103,7 +103,7 @@ def run_with(program: Program, number: int, arguments: str, held: Held | None = 
     ran = run(replace(program, script=script), number, held)
     if ran.code:
         raise RecordingError(
-            f"the program ended with {ran.code}: {Ended(ran.code, ran.output).end}"
+            f"the program ended with {ran.code}: {RunEnd(ran.code, ran.output).end}"
         )
     return ran
 
@@ -140,7 +140,7 @@ def started(
     given: Sequence[str],
     variables: Mapping[str, str],
     prepare: Callable[[], None] | None = None,
-) -> Ended:
+) -> RunEnd:
     """Run Python code in a new process that runs the program, and wait for its end."""
     with (program.folder / f"{name}.out").open("wb+") as out:
         ended = subprocess.run(  # noqa: S603  the user's own program
@@ -153,7 +153,7 @@ def started(
             check=False,
         )
         out.seek(0)
-        return Ended(ended.returncode, out.read().decode(errors="replace"))
+        return RunEnd(ended.returncode, out.read().decode(errors="replace"))
 
 
 START = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.likeness.laws.accumulate import Accumulation, PartsCause, PartsDiffer
+from gradscope.analysis.likeness.laws.accumulate import PartsCause, PartsDiffer, PartsOfBatch
 from gradscope.analysis.likeness.laws.gradients import GradientPair, Precision
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import plural
@@ -14,7 +14,7 @@ MOST = 5
 """Number of gradients that are listed."""
 
 
-def accumulate_answer(found: Accumulation) -> Answer:
+def accumulate_answer(found: PartsOfBatch) -> Answer:
     """The answer about a run with whole batches, and one with parts."""
     first = found.first
     return Answer(
@@ -38,7 +38,7 @@ OTHER_START = (
 )
 
 
-def _title(found: Accumulation) -> str:
+def _title(found: PartsOfBatch) -> str:
     if found.other_start:
         return f"cannot be compared: {found.other_start} is not the same before the first step"
     if not found.gradients:
@@ -78,7 +78,7 @@ def gradient_lines(pairs: tuple[GradientPair, ...], names: tuple[str, str]) -> l
     return lines
 
 
-def compared_gradients(found: Accumulation) -> list[str]:
+def compared_gradients(found: PartsOfBatch) -> list[str]:
     """What was compared, and how."""
     gradients = plural(found.gradients, "gradient")
     lines = [

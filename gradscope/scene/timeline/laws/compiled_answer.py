@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.analysis.identity.sites import at
-from gradscope.analysis.likeness.laws.compiled import CompiledDiffers, CompiledRun
+from gradscope.analysis.likeness.laws.compilation import CompiledDiffers, CompiledRun
 from gradscope.scene.answers.answer import Answer, Topic, filled
 from gradscope.scene.readable import plural
 from gradscope.scene.timeline.laws.accumulate_answer import (

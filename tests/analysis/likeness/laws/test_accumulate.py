@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradscope.analysis.likeness.laws.accumulate import Accumulation, accumulation
+from gradscope.analysis.likeness.laws.accumulate import PartsOfBatch, accumulation
 from gradscope.analysis.likeness.laws.gradients import precision
 from gradscope.scene.timeline.laws.accumulate_answer import accumulate_answer
 from gradscope.trace.schema import Device, Op, Tensor
@@ -66,7 +66,7 @@ def training(
     return program
 
 
-def law(record: Record, whole: dict[str, Any], **parts: Any) -> Accumulation:
+def law(record: Record, whole: dict[str, Any], **parts: Any) -> PartsOfBatch:
     return accumulation(record(training(**whole)), record(training(**parts)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradscope.analysis.identity.sites import Site
-from gradscope.analysis.likeness.laws.compiled import CompiledDiffers, CompiledRun, compiled_run
+from gradscope.analysis.likeness.laws.compilation import CompiledDiffers, CompiledRun, compiled_run
 from gradscope.analysis.likeness.laws.gradients import Precision
 from gradscope.scene.timeline.laws.compiled_answer import compiled_answer
 from gradscope.trace.schema import Compilation
