@@ -101,7 +101,9 @@ def _group(group: RanksAlike, *, counted: bool) -> str:
     ]
     if group.ending not in {"", "ok"}:
         parts.append(f"ended with {group.ending.partition(':')[0]}")
-    return f"{words}: {', '.join(parts)}" if counted or len(parts) > 4 else words
+    if counted or len(parts) > 4:
+        return f"{words}: {', '.join(parts)}"
+    return f"{words} in nodes and collectives"
 
 
 def _steps(facts: Summary, run: LongRun | None) -> str:

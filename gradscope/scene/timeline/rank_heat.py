@@ -24,7 +24,7 @@ TITLES = {
     RankHeat.TIME: "time of each step, without recorded waits for other ranks",
     RankHeat.GRADIENT: "norm of all gradients in each step",
     RankHeat.NON_FINITE: "recorded tensors with NaN or Inf in each step",
-    RankHeat.ALIKE: "ranks that did the same in each step",
+    RankHeat.ALIKE: "ranks with equal counts of nodes, backwards and collectives",
 }
 NOT_RECORDED = {
     RankHeat.TIME: "no step has ended",
@@ -137,7 +137,7 @@ def _extreme(found: RankSteps, what: RankHeat) -> str:
     if what is RankHeat.ALIKE:
         apart = np.argwhere(found.alike > 0)
         if not len(apart):
-            return "all ranks did the same in all steps"
+            return "all ranks had equal counts in all steps"
         rank, step = apart[np.argmin(apart[:, 1])].tolist()
         return f"first difference: {_cell(found, rank, step)}"
     values = cell_values(found, what)

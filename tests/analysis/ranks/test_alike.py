@@ -38,7 +38,8 @@ def test_ranks_with_the_same_nodes_counts_and_ending_are_one_group() -> None:
 
 
 def test_many_ranks_are_one_line() -> None:
-    assert headline(inspect(several_ranks(64, alike=True)))[-1] == "ranks 0 to 63 alike"
+    line = headline(inspect(several_ranks(64, alike=True)))[-1]
+    assert line == "ranks 0 to 63 alike in nodes and collectives"
     assert headline(inspect(several_ranks(9)))[-1].endswith("; and 5 more ranks")
     assert ranks_alike(two_layers()) == ()
 

@@ -87,7 +87,7 @@ def test_the_command_shows_a_table_and_its_numbers(
 
     assert "rank 7                   \u00b7\u2588\u00b7" in said("--ranks", "time", path)[1]
     code, out, _ = said("--ranks", "alike", path)
-    assert (code, "all ranks did the same in all steps" in out) == (0, True)
+    assert (code, "all ranks had equal counts in all steps" in out) == (0, True)
     numbers = orjson.loads(said("--ranks", "time", "--json", path)[1])
     assert numbers["cells"][7] == [MS, 5 * MS, MS]
     assert numbers["rows"] == [[0, 1, 2, 4, 5, 6, 8], [3], [7]]
