@@ -80,6 +80,7 @@ class AuditedParameter:
     sums: dict[int, float]
     against: float = math.nan  # how many times the gradient of the other run; NaN: not known
     factors: Mapping[int, float] = field(default_factory=dict)  # by rank, if they differ
+    unlike: bool = False  # whether these `ranks` hold clearly different values of the parameter
 
     @property
     def words(self) -> str:
@@ -264,6 +265,7 @@ def _judged(
     return AuditedParameter(
         first.name, first.tensor, _layout(of), how, ranks, factor, norms, sums, against,
         scale.by_rank if how is Combining.EACH and scale is not None else {},
+        len({of[rank].hash for rank in ranks}) > 1 and not are_close({of[r].size for r in ranks}),
     )  # fmt: skip
 
 

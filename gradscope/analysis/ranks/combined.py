@@ -10,10 +10,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gradscope.analysis.identity.sites import Site, own_site
+from gradscope.analysis.identity.sites import Site, own_site, site_at
+from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts
-from gradscope.analysis.ranks.audit import Audit, AuditedParameter, Combining, audits
+from gradscope.analysis.ranks.audit import (
+    COMBINED,
+    Audit,
+    AuditedParameter,
+    Combining,
+    audits,
+)
 from gradscope.analysis.ranks.merging.one_rank import parts
+from gradscope.analysis.ranks.training.parting import with_callers
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.trace.schema import NONE, ClipAct, Collective, Span
 from gradscope.trace.trace import Trace
@@ -79,6 +87,42 @@ def _odd(trace: Trace, audit: Audit) -> list[OddlyCombined]:
         )
         for (_, twice), those in groups.items()
     ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedApart:
+    """Gradients of different tensors that the program combined as if they were of one."""
+
+    parameters: tuple[AuditedParameter, ...]
+    site: Site  # the last collective with the first of them
+    callers: Sequence[Site]  # the line that calls the function of that line, if it is the only one
+    span: int  # of that collective
+
+
+def combined_apart(trace: Trace) -> tuple[CombinedApart, ...]:
+    """In the first step of each optimizer, by the ranks over which they were combined.
+
+    A later difference is a drift of replicas. Packages combine gradients of parts on purpose.
+    """
+    found = []
+    for audit in audits(trace) if len(trace.meta.get("ranks", ())) > 1 else ():
+        unlike = [one for one in audit.parameters if one.unlike and one.how in COMBINED]
+        reduced = _reduced(trace, audit) if unlike and audit.number == 0 else {}
+        own = {
+            tensor: calls[-1]
+            for tensor, calls in reduced.items()
+            if not any(each.caller for each in calls)
+        }
+        chosen = [one for one in unlike if one.tensor in own]
+        for those in grouped(chosen, lambda one: one.ranks).values():
+            last = own[those[0].tensor]
+            callers = [
+                site_at(trace, each.file, each.line, each.text)
+                for each in with_callers(trace, trace.frames(last.stack))[1:2]
+            ]
+            site = own_site(trace, last.stack)
+            found.append(CombinedApart(tuple(those), site, callers, last.span))
+    return tuple(found)
 
 
 def _is_twice(reduced: Sequence[Reduced]) -> bool:

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 from gradscope.analysis.findings import Certainty, Evidence
 from gradscope.analysis.identity.sites import at
 from gradscope.analysis.ranks.audit import Combining
-from gradscope.analysis.ranks.combined import OddlyCombined, oddly_combined
+from gradscope.analysis.ranks.combined import (
+    CombinedApart,
+    OddlyCombined,
+    combined_apart,
+    oddly_combined,
+)
 from gradscope.analysis.ranks.training.exchanged.held import other_orders
 from gradscope.analysis.ranks.training.exchanged.waiting import may_hold
 from gradscope.analysis.ranks.training.gradients.aligned import HeldParameter
 from gradscope.analysis.ranks.training.gradients.exchanged_names import combined_with_others
 from gradscope.analysis.ranks.training.gradients.left_as_sums import LeftAsSums, left_as_sums
+from gradscope.analysis.ranks.whose import listed
 from gradscope.analysis.rules.registry import Found, rule
 from gradscope.trace.schema import Op, Span
 from gradscope.trace.trace import Trace
@@ -36,7 +42,8 @@ def gradients_combined_twice(trace: Trace) -> Iterator[Found]:
     them again, steps are larger or smaller than the learning rate says. Parameters that are equal
     on all ranks are judged, at the first step that was measured. Others are named if a collective
     in the backward brings the gradients of all ranks' losses to them (experts), so that they are
-    sums, while the same optimizer uses averages of the rest.
+    sums, while the same optimizer uses averages of the rest; or if their gradients are combined
+    over ranks that hold different values of them.
 
     Bad:
         import torch.distributed as dist
@@ -84,6 +91,26 @@ def gradients_combined_twice(trace: Trace) -> Iterator[Found]:
         )
 
     yield from map(_sum_beside_averages, trace.once(left_as_sums))
+    yield from map(_of_different_tensors, trace.once(combined_apart))
+
+
+def _of_different_tensors(apart: CombinedApart) -> Found:
+    """Gradients are combined over ranks that hold different values of the parameters."""
+    first, *rest = apart.parameters
+    them = "them" if rest else "it"
+    called = "".join(f", called{at(each)}" for each in apart.callers)
+    more = f" and {len(rest)} more" if rest else ""
+    return Found(
+        message=f"The gradient{'s' * bool(rest)} of {first.name}{more} "
+        f"{'were' if rest else 'was'} combined over {listed(first.ranks)} in step 0, "
+        f"which have different values of {them}{at(apart.site)}{called}",
+        site=apart.site,
+        evidence=(Evidence(Span.TABLE, apart.span),),
+        why="the average of gradients at different weights is the gradient at none of them",
+        fix="if ranks hold parts of one tensor, pass the group of the ranks with the same part; if "
+        "they hold copies, make these equal before the first step",
+        certainty=Certainty.INFERRED,
+    )
 
 
 def _sum_beside_averages(left: LeftAsSums) -> Found:
