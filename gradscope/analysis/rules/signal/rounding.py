@@ -146,7 +146,9 @@ def rounded_away(trace: Trace) -> Iterator[Found]:
     """Parameters in half precision do not move: the steps are smaller than their spacing.
 
     bfloat16 has 8 bits of precision: next to 0.05 its values are 0.0002 apart, and a step of less
-    than half XX
+    than half of that is rounded away, in each step again. The rule compares the learning rate of
+    Adam and AdamW with the weights; for SGD, the learning rate times the gradients of three steps.
+    It reports them only if measured steps moved the weights by less than half of what they should.
 
     Bad:
         w = torch.linspace(0.5, 1.5, 12).reshape(3, 4).half().requires_grad_()
