@@ -10,6 +10,14 @@ import pytest
 pytestmark = pytest.mark.torch
 
 
+@pytest.fixture(autouse=True)
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process may have registered kernels."""
+    import torch
+
+    monkeypatch.setattr(torch.library, "_impls", set())
+
+
 def samples() -> Any:
     from gradscope.watch.public.node_samples import NodeSamples
 
