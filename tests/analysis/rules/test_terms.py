@@ -33,8 +33,7 @@ def test_an_old_side_that_is_computed_again_in_every_step_is_named(tmp_path: Pat
     found = told(RATIO, tmp_path)
 
     assert [*found] == ["GS709"]
-    assert "`old` is computed again" in found["GS709"].message
-    assert "snippet_0.py:11 in every step" in found["GS709"].message
+    assert "snippet_0.py:12 was 1 in all 5 recorded calls" in found["GS709"].message
     assert "snippet_0.py:13 never acts" in found["GS709"].message
 
 

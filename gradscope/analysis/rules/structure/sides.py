@@ -213,7 +213,7 @@ def _known_by(calls: Calls, numbers: TensorNumbers, tensor: int) -> tuple[object
 
 
 def _data(calls: Calls, at: int) -> Iterator[int]:
-    """The tensors from which the side with a graph was computed, and that no call computed.
+    """The tensors without a graph from which the side with a graph was computed.
 
     What only says which elements to take, and constants, are not data.
     """
@@ -224,8 +224,11 @@ def _data(calls: Calls, at: int) -> Iterator[int]:
             continue
         seen.add(tensor)
         maker = calls.maker(tensor)
-        if inputs := [] if maker == NONE else calls.inputs(maker):
-            pending += inputs[:1] if calls.name(maker) in PICKS else inputs
+        inputs = [] if maker == NONE else calls.inputs(maker)
+        if inputs and calls.name(maker) in PICKS:
+            pending += inputs[:1]
+        elif inputs and calls.needs_grad(tensor):
+            pending += inputs
         elif maker == NONE or calls.name(maker) not in CONSTANTS:
             yield tensor
 
