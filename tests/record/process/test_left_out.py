@@ -86,7 +86,7 @@ def test_when_the_file_is_full_steps_run_unrecorded_and_are_counted(tmp_path: Pa
     assert 0 < recorded < 60
     assert paused[-1] == paused[-2]
     assert trace.meta["dropped"]["steps"] in range(50 - recorded, 60)
-    assert path.stat().st_size < 30_000
+    assert path.stat().st_size < 40_000  # the end of a recording is written in any case
 
 
 def test_a_step_that_was_cut_counts_once_as_left_out_and_once_as_seen() -> None:
