@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gradscope.analysis.identity.sites import Site, own_site, site_at
+from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.program.acts import Acts
 from gradscope.analysis.ranks.audit import (
@@ -21,7 +21,7 @@ from gradscope.analysis.ranks.audit import (
     audits,
 )
 from gradscope.analysis.ranks.merging.one_rank import parts
-from gradscope.analysis.ranks.training.parting import with_callers
+from gradscope.analysis.ranks.training.parting import lines_of
 from gradscope.analysis.source.files import SourceFiles
 from gradscope.trace.schema import NONE, ClipAct, Collective, Span
 from gradscope.trace.trace import Trace
@@ -116,11 +116,7 @@ def combined_apart(trace: Trace) -> tuple[CombinedApart, ...]:
         chosen = [one for one in unlike if one.tensor in own]
         for those in grouped(chosen, lambda one: one.ranks).values():
             last = own[those[0].tensor]
-            callers = [
-                site_at(trace, each.file, each.line, each.text)
-                for each in with_callers(trace, trace.frames(last.stack))[1:2]
-            ]
-            site = own_site(trace, last.stack)
+            site, callers = own_site(trace, last.stack), lines_of(trace, last.stack)[1:2]
             found.append(CombinedApart(tuple(those), site, callers, last.span))
     return tuple(found)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.likeness.laws.gradients import (
-    LATER,
-    STEPS,
     GradientPair,
     Precision,
+    Sides,
     StepGradients,
     SteppedGradients,
     common_factor,
+    compared,
     differs,
     other_start,
-    pairs_of,
     precision,
 )
 from gradscope.analysis.likeness.laws.nondeterministic import DRAWS, known
@@ -83,30 +83,21 @@ def accumulation(whole: Trace, parts: Trace) -> PartsOfBatch:
     other = other_start(*runs)
     if other:
         return PartsOfBatch(0, 0, 0, precise, other, None)
-    compared, small, steps, tolerance = 0, 0, 0, precise.tolerance
-    first = None
-    for number, (one, two) in enumerate(zip(runs[0].steps[:STEPS], runs[1].steps, strict=False)):
-        names = map(runs[0].name, one.tensors)
-        pairs = pairs_of(one, two, names, tolerance)
-        steps += 1
-        compared += len(pairs)
-        small += sum(pair.small for pair in pairs)
-        apart = tuple(pair for pair in pairs if differs(pair, tolerance))
-        if apart:
-            first = _differ(number, (whole, parts), (one, two), pairs, apart, tolerance)
-            break
-        tolerance *= LATER
-    return PartsOfBatch(steps, compared, small, precise, "", first)
+    find = partial(_differ, (whole, parts))
+    steps, gradients, small, first = compared(runs, precise.tolerance, find)
+    return PartsOfBatch(steps, gradients, small, precise, "", first)
 
 
 def _differ(
-    number: int,
     traces: tuple[Trace, Trace],
-    sides: tuple[StepGradients, StepGradients],
+    number: int,
+    sides: Sides,
     pairs: tuple[GradientPair, ...],
-    apart: tuple[GradientPair, ...],
     tolerance: float,
-) -> PartsDiffer:
+) -> PartsDiffer | None:
+    apart = tuple(pair for pair in pairs if differs(pair, tolerance))
+    if not apart:
+        return None
     counts = len(sides[0].tasks), len(sides[1].tasks)
     factor = common_factor(pairs, tolerance)
     tasks = sides[1].tasks or sides[0].tasks
@@ -117,7 +108,7 @@ def _differ(
 
 def _causes(
     traces: tuple[Trace, Trace],
-    sides: tuple[StepGradients, StepGradients],
+    sides: Sides,
     factor: float,
     tolerance: float,
 ) -> Iterator[PartsCause]:
@@ -141,9 +132,7 @@ def _causes(
     ]
 
 
-def _of_the_loop(
-    traces: tuple[Trace, Trace], sides: tuple[StepGradients, StepGradients]
-) -> Iterator[PartsCause]:
+def _of_the_loop(traces: tuple[Trace, Trace], sides: Sides) -> Iterator[PartsCause]:
     """Parts that are not added, or are parts of another batch."""
     counts = [len(side.tasks) for side in sides]
     acts = traces[1].once(Acts)
@@ -178,9 +167,7 @@ def _of_the_loop(
     )
 
 
-def _of_a_factor(
-    sides: tuple[StepGradients, StepGradients], factor: float, tolerance: float
-) -> PartsCause:
+def _of_a_factor(sides: Sides, factor: float, tolerance: float) -> PartsCause:
     """What it means that all gradients have one factor."""
     parts = len(sides[1].tasks) / len(sides[0].tasks)
     if abs(factor - parts) <= tolerance * parts:
@@ -236,9 +223,7 @@ def _type(table: Table[Module], module: int) -> str:
     return f"({table.row(module).type})" if table.has(module) else ""
 
 
-def _unequal_parts(
-    traces: tuple[Trace, Trace], sides: tuple[StepGradients, StepGradients]
-) -> Iterator[PartsCause]:
+def _unequal_parts(traces: tuple[Trace, Trace], sides: Sides) -> Iterator[PartsCause]:
     _, rows = _rows(traces, sides)
     if len(set(rows)) > 1:
         yield PartsCause(
@@ -250,9 +235,7 @@ def _unequal_parts(
         )
 
 
-def _rows(
-    traces: tuple[Trace, Trace], sides: tuple[StepGradients, StepGradients]
-) -> tuple[list[int], list[int]]:
+def _rows(traces: tuple[Trace, Trace], sides: Sides) -> tuple[list[int], list[int]]:
     """How many rows each forward has: of the first call whose results are not equally long."""
     whole, parts = (
         [[(op.name, _length(trace, op)) for op in ops] for ops in _forwards(trace, side)]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.likeness.laws.gradients import (
-    LATER,
-    STEPS,
     GradientPair,
     Precision,
+    Sides,
     StepGradients,
     SteppedGradients,
+    compared,
     differs,
     other_start,
-    pairs_of,
     precision,
 )
 from gradscope.trace.schema import (
@@ -82,26 +82,17 @@ def compiled_run(eager: Trace, compiled: Trace) -> CompiledRun:
     counts = len(compiled.table(Compilation)), len(compiled.table(GraphBreak))
     precise = precision(eager, compiled)
     other = other_start(*runs) if counts[0] else ""
-    gradients, small, steps, first = 0, 0, 0, None
-    tolerance = precise.tolerance
-    for number, sides in enumerate(zip(runs[0].steps[:STEPS], runs[1].steps, strict=False)):
-        if other or not counts[0]:
-            break
-        pairs = pairs_of(*sides, map(runs[0].name, sides[0].tensors), tolerance)
-        steps += 1
-        gradients += len(pairs)
-        small += sum(pair.small for pair in pairs)
-        first = _first(number, (eager, compiled), sides, pairs, tolerance)
-        if first is not None:
-            break
-        tolerance *= LATER
-    return CompiledRun(*counts, steps, gradients, small, precise, other, first)
+    if other or not counts[0]:
+        return CompiledRun(*counts, 0, 0, 0, precise, other, None)
+    find = partial(_first, (eager, compiled))
+    steps, gradients, small, first = compared(runs, precise.tolerance, find)
+    return CompiledRun(*counts, steps, gradients, small, precise, "", first)
 
 
 def _first(
-    number: int,
     traces: tuple[Trace, Trace],
-    sides: tuple[StepGradients, StepGradients],
+    number: int,
+    sides: Sides,
     pairs: tuple[GradientPair, ...],
     tolerance: float,
 ) -> CompiledDiffers | None:
@@ -145,9 +136,7 @@ def _arrived(side: StepGradients, pair: GradientPair) -> float:
     return value.t if value is not None else math.inf
 
 
-def _updates(
-    traces: tuple[Trace, Trace], sides: tuple[StepGradients, StepGradients], places: list[int]
-) -> tuple[float, float]:
+def _updates(traces: tuple[Trace, Trace], sides: Sides, places: list[int]) -> tuple[float, float]:
     """How far a step moved some parameters of its optimizer, in each run; NaN: not measured."""
     found = []
     for trace, side in zip(traces, sides, strict=True):

@@ -6,9 +6,10 @@ They are compared by statistics of `.grad` after the last backward, before clipp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from gradscope.analysis.program.acts import Acts, Done
 from gradscope.trace.schema import (
@@ -90,6 +91,12 @@ class StepGradients:
     values: Mapping[int, Value]  # of `.grad`, by tensor
     tasks: tuple[GraphTask, ...]
     since: int  # when the step before ended
+
+
+Sides = tuple[StepGradients, StepGradients]
+"""One step in both runs."""
+
+Found = TypeVar("Found")
 
 
 class SteppedGradients:
@@ -229,6 +236,30 @@ def common_factor(pairs: Iterable[GradientPair], tolerance: float) -> float:
     factor = norms[1] / norms[0]
     same = all(abs(pair.factor - factor) <= 2 * tolerance * factor for pair in known)
     return factor if same else math.nan
+
+
+def compared(
+    runs: tuple[SteppedGradients, SteppedGradients],
+    tolerance: float,
+    find: Callable[[int, Sides, tuple[GradientPair, ...], float], Found | None],
+) -> tuple[int, int, int, Found | None]:
+    """Compare the first steps of two runs, until `find` finds a difference.
+
+    The numbers of steps, of gradients and of those that are too small; and what was found.
+    `find` is called with the number of a step, its gradients in both runs, their pairs, and the
+    tolerance.
+    """
+    steps, gradients, small = 0, 0, 0
+    for number, sides in enumerate(zip(runs[0].steps[:STEPS], runs[1].steps, strict=False)):
+        pairs = pairs_of(*sides, map(runs[0].name, sides[0].tensors), tolerance)
+        steps += 1
+        gradients += len(pairs)
+        small += sum(pair.small for pair in pairs)
+        first = find(number, sides, pairs, tolerance)
+        if first is not None:
+            return steps, gradients, small, first
+        tolerance *= LATER
+    return steps, gradients, small, None
 
 
 def other_start(one: SteppedGradients, other: SteppedGradients) -> str:

@@ -15,7 +15,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from gradscope.analysis.identity.sites import Site
+from gradscope.analysis.identity.sites import Site, site_at
 from gradscope.analysis.ranks.whose import RankOf
 from gradscope.analysis.source.files import InSource, SourceFiles
 from gradscope.analysis.source.functions import all_statements, functions, own_statements
@@ -86,7 +86,7 @@ def left_at(trace: Trace, here: int, there: int) -> Site | None:
     else the first exception, if it is caught around them; else the loop.
     """
     every = trace.once(SourceFiles).each(blocks)
-    frames = with_callers(trace, trace.frames(here) if here != NONE else ())
+    frames = _with_callers(trace, trace.frames(here) if here != NONE else ())
     others = trace.frames(there) if there != NONE else ()
     for frame in reversed(frames):
         own = [each for each in every if each.file.name == frame.file]
@@ -109,7 +109,13 @@ def left_at(trace: Trace, here: int, there: int) -> Site | None:
     return None
 
 
-def with_callers(trace: Trace, frames: _Frames) -> _Frames:
+def lines_of(trace: Trace, stack: int) -> list[Site]:
+    """The lines of a stack and those that call it, as far as known, the innermost first."""
+    frames = _with_callers(trace, trace.frames(stack))
+    return [site_at(trace, each.file, each.line, each.text) for each in frames]
+
+
+def _with_callers(trace: Trace, frames: _Frames) -> _Frames:
     """The frames, and the only line of the program that calls the outermost one, and so on."""
     found = [*frames]
     calls = trace.once(SourceFiles).each(named_calls)

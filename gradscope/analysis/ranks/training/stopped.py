@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gradscope.analysis.identity.sites import Site, own_site, site_at
+from gradscope.analysis.identity.sites import Site, own_site
 from gradscope.analysis.lookups import grouped
 from gradscope.analysis.ranks.collectives import RankCall, grouped_calls
 from gradscope.analysis.ranks.merging.one_rank import RankPart, parts
@@ -17,7 +17,7 @@ from gradscope.analysis.ranks.training.branches import (
     loop_around,
 )
 from gradscope.analysis.ranks.training.data.loaders import Loading
-from gradscope.analysis.ranks.training.parting import with_callers
+from gradscope.analysis.ranks.training.parting import lines_of
 from gradscope.analysis.ranks.whose import OK, endings
 from gradscope.trace.schema import NONE, Accumulate, GraphTask
 from gradscope.trace.trace import Trace
@@ -125,9 +125,7 @@ def _around_passes(own: Trace, waiting: Trace, stack: int) -> Site | None:
     loop = loop_around(own, called)
     if loop is None or _passes(waiting, loop) <= _passes(own, loop):
         return None
-    frames = with_callers(own, own.frames(stack))
-    callers = (site_at(own, each.file, each.line, each.text) for each in frames)
-    lines = [loop, *(each for each in callers if each.place != called.place)]
+    lines = [loop, *(each for each in lines_of(own, stack) if each.place != called.place)]
     return next((each for each in lines if loop_around(own, each) not in (None, loop)), None)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from gradscope.analysis.findings import Certainty, Evidence, Severity
 from gradscope.analysis.identity.sites import at, own_site, site_of_row
 from gradscope.analysis.identity.steps import step_numbers
@@ -69,7 +67,6 @@ WHY_WRITTEN = (
     "written on some ranks only, or the optimizers differ"
 )
 FIX_WRITTEN = "write parameters, load states and set learning rates on all ranks alike"
-LONGEST = np.iinfo(np.int64).max
 EACH_STEP = "; to see each step, record with --level values"
 
 
